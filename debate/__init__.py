@@ -1,0 +1,71 @@
+"""Multi-agent debate evaluation of language-model outputs.
+
+    from debate import DebateEvaluator, Engine, Task
+    from debate.backends import VLLM
+
+    with Engine(VLLM("path/to/model")) as engine:
+        evaluation = engine.evaluate(Task("What is 2 + 2?", ["4", "5"]), DebateEvaluator("general"))
+
+Names are imported when they are first used, so that `import debate` stays quick; no model library is imported
+before a backend starts.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from debate.engine import Engine as Engine
+    from debate.evaluation import Evaluation as Evaluation
+    from debate.evaluators.debate import DebateEvaluator as DebateEvaluator
+    from debate.profiles import load_profile as load_profile
+    from debate.types import Candidate as Candidate
+    from debate.types import Component as Component
+    from debate.types import Persona as Persona
+    from debate.types import Profile as Profile
+    from debate.types import Sampling as Sampling
+    from debate.types import Scale as Scale
+    from debate.types import Task as Task
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "Candidate": "debate.types",
+    "Component": "debate.types",
+    "DebateEvaluator": "debate.evaluators.debate",
+    "Engine": "debate.engine",
+    "Evaluation": "debate.evaluation",
+    "Persona": "debate.types",
+    "Profile": "debate.types",
+    "Sampling": "debate.types",
+    "Scale": "debate.types",
+    "Task": "debate.types",
+    "load_profile": "debate.profiles",
+}
+
+__all__ = [
+    "Candidate",
+    "Component",
+    "DebateEvaluator",
+    "Engine",
+    "Evaluation",
+    "Persona",
+    "Profile",
+    "Sampling",
+    "Scale",
+    "Task",
+    "load_profile",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'debate' has no attribute {name!r}")
+    value = getattr(import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

@@ -1,0 +1,112 @@
+"""How many evaluations are open at once.
+
+A debate between two turns holds its prefix in the KV cache and nothing else. If more are opened than the cache holds
+at full length, they evict each other's prefixes and every turn is prefilled anew; so admission is by tokens, and a new
+evaluation waits while the open ones may still need the room. A fixed limit can be set instead.
+
+The length of replies is not known beforehand: the upper bound stands in until enough were seen.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+
+from debate.evaluators.base import Footprint
+
+_ENOUGH_REPLIES = 32
+
+
+class Admission:
+    """A gate, first come first served. `limit` counts evaluations; `cache_tokens` is the room they share."""
+
+    def __init__(self, *, limit: int | None, cache_tokens: int | None, context_length: int | None = None) -> None:
+        self._limit = limit
+        self._room = None if limit is not None else cache_tokens
+        self._context_length = context_length
+        self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
+        self._open = 0
+        self._reserved = 0
+        self._seen = _Seen()
+
+    @property
+    def open(self) -> int:
+        """Evaluations that are inside."""
+        return self._open
+
+    async def enter(self, footprint: Footprint) -> int:
+        """Wait for room. Returns the tokens reserved, to be given back to `leave`."""
+        cost = self._cost(footprint)
+        if not self._waiting and self._fits(cost):
+            self._take(cost)
+            return cost
+        ticket = (cost, asyncio.get_running_loop().create_future())
+        self._waiting.append(ticket)
+        try:
+            await ticket[1]
+        except asyncio.CancelledError:
+            if ticket[1].done() and not ticket[1].cancelled():
+                self.leave(cost)
+            else:
+                self._waiting.remove(ticket)
+                self._let_in()
+            raise
+        return cost
+
+    def leave(self, cost: int) -> None:
+        """Give room back and let in who fits."""
+        self._open -= 1
+        self._reserved -= cost
+        self._let_in()
+
+    def observe(self, prompt_characters: int, prompt_tokens: int, completion_tokens: int) -> None:
+        """Learn from a reply how long prompts and replies really are."""
+        self._seen.add(prompt_characters, prompt_tokens, completion_tokens)
+
+    def _fits(self, cost: int) -> bool:
+        if self._limit is not None:
+            return self._open < self._limit
+        # One is always let in, whatever its size: it can only wait for itself.
+        return self._room is None or self._open == 0 or self._reserved + cost <= self._room
+
+    def _take(self, cost: int) -> None:
+        self._open += 1
+        self._reserved += cost
+
+    def _let_in(self) -> None:
+        while self._waiting and self._fits(self._waiting[0][0]):
+            cost, ticket = self._waiting.popleft()
+            if not ticket.done():
+                self._take(cost)
+                ticket.set_result(None)
+
+    def _cost(self, footprint: Footprint) -> int:
+        """Tokens of the evaluation's longest prompt and its reply."""
+        prompt = footprint.characters / self._seen.characters_per_token
+        reply = min(self._seen.reply_tokens or footprint.max_tokens, footprint.max_tokens)
+        tokens = int(prompt + footprint.replies * reply)
+        return tokens if self._context_length is None else min(tokens, self._context_length)
+
+
+class _Seen:
+    """Running totals of what was asked and answered."""
+
+    def __init__(self) -> None:
+        self._characters = self._prompt_tokens = self._completion_tokens = self._replies = 0
+
+    def add(self, characters: int, prompt_tokens: int, completion_tokens: int) -> None:
+        self._characters += characters
+        self._prompt_tokens += prompt_tokens
+        self._completion_tokens += completion_tokens
+        self._replies += 1
+
+    @property
+    def characters_per_token(self) -> float:
+        return self._characters / self._prompt_tokens if self._prompt_tokens else 3.0
+
+    @property
+    def reply_tokens(self) -> float | None:
+        """A quarter above the mean, once enough replies were seen."""
+        if self._replies < _ENOUGH_REPLIES:
+            return None
+        return 1.25 * self._completion_tokens / self._replies

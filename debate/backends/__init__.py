@@ -1,0 +1,7 @@
+"""Backends: what a call is sent to. One adapter a file; each imports its library when it starts, not before."""
+
+from debate.backends.base import Backend, Call, Capacity
+from debate.backends.scripted import Scripted
+from debate.backends.vllm import VLLM
+
+__all__ = ["VLLM", "Backend", "Call", "Capacity", "Scripted"]

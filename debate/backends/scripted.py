@@ -1,0 +1,49 @@
+"""A backend whose replies come from a function: for tests, yours and ours. No model, no network, no clock."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable
+
+from debate.backends.base import Call, Capacity
+from debate.errors import BackendError, CallError
+from debate.flow import Completion
+from debate.types import Usage
+
+Script = Callable[[Call], str | Completion | Awaitable[str | Completion]]
+
+
+class Scripted:
+    """Answers every call with `fn(call)`, plain or async.
+
+    `fn` returns the reply's text, or a `Completion` to set the finish reason and the usage; without one, usage counts
+    four characters a token. An exception it raises becomes a failed call, as a model's would.
+
+    >>> engine = Engine(Scripted(lambda call: '{"overall": ...}'))
+    """
+
+    def __init__(self, fn: Script, *, model: str = "scripted", slots: int = 64) -> None:
+        self._fn = fn
+        self.model = model
+        self.capacity = Capacity(slots)
+
+    async def start(self) -> None:
+        """Nothing to load."""
+
+    async def generate(self, call: Call) -> Completion:
+        """Call the function."""
+        try:
+            answer = self._fn(call)
+            if inspect.isawaitable(answer):
+                answer = await answer
+        except BackendError:
+            raise
+        except Exception as error:
+            raise CallError("script_raised", f"the script raised {type(error).__name__}: {error}") from error
+        if isinstance(answer, Completion):
+            return answer
+        characters = sum(len(message["content"]) for message in call.messages)
+        return Completion(answer, usage=Usage(characters // 4, 0, len(answer) // 4, 1))
+
+    async def aclose(self) -> None:
+        """Nothing to let go of."""

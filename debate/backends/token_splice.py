@@ -1,0 +1,136 @@
+"""Prompts as token ids, in which content can never be a control token.
+
+The model's chat template is rendered once, around two place holders. Its text and our templates' own words are
+tokenised as usual; content is tokenised by a copy of the tokenizer that has no added tokens at all, so that a
+candidate holding `<|im_end|>` arrives as those characters. Then the ids are put together. Every block is
+tokenised once: consecutive prompts of a debate share their leading blocks, and therefore their leading ids.
+
+Knows tokenizers of Hugging Face's fast kind and nothing of engines.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from debate.errors import ConfigError
+from debate.flow import Block, Prompt, Segment, join
+
+MEMO_CHARACTERS = 64_000_000
+"""How many characters of blocks are remembered with their ids; the oldest go first."""
+
+
+class TokenSplice:
+    """Turns a `Prompt` into token ids for one tokenizer.
+
+    Raises:
+        ConfigError: when the tokenizer is not a fast one, or its chat template cannot take our two messages.
+    """
+
+    def __init__(self, tokenizer: Any) -> None:
+        backend = getattr(tokenizer, "backend_tokenizer", None)
+        if backend is None:
+            raise ConfigError(
+                f"the tokenizer {type(tokenizer).__name__} is not a fast one, so content cannot be kept apart from "
+                "control tokens",
+                hint="use a model that has a tokenizer.json",
+            )
+        self._encode_ours: Callable[[str], list[int]] = lambda text: tokenizer.encode(text, add_special_tokens=False)
+        self._plain = _without_added_tokens(backend)
+        self.control_ids = frozenset(tokenizer.get_added_vocab().values())
+        self._control_text = _any_of(tokenizer.get_added_vocab())
+        self._frame = _chat_frame(tokenizer)
+        self._frame_ids = [self._encode_ours(part) for part in self._frame.parts]
+        self._memo: OrderedDict[Block, list[int]] = OrderedDict()
+        self._memo_characters = 0
+
+    def encode(self, prompt: Prompt) -> list[int]:
+        """The ids of a whole prompt, ready for generation."""
+        system, user = self._message_ids(prompt.system), self._message_ids(prompt.user)
+        if self._frame.has_system:
+            before, between, after = self._frame_ids
+            return [*before, *system, *between, *user, *after]
+        before, after = self._frame_ids
+        gap = self._encode_ours("\n\n") if system else []
+        return [*before, *system, *gap, *user, *after]
+
+    def _message_ids(self, blocks: Sequence[Block]) -> list[int]:
+        return [token for block in blocks for token in self._block_ids(block)]
+
+    def _block_ids(self, block: Block) -> list[int]:
+        ids = self._memo.get(block)
+        if ids is None:
+            ids = [token for segment in block for token in self._segment_ids(segment)]
+            self._remember(block, ids)
+        else:
+            self._memo.move_to_end(block)
+        return ids
+
+    def _remember(self, block: Block, ids: list[int]) -> None:
+        self._memo[block] = ids
+        self._memo_characters += len(join([block]))
+        while self._memo_characters > MEMO_CHARACTERS and len(self._memo) > 1:
+            oldest, _ = self._memo.popitem(last=False)
+            self._memo_characters -= len(join([oldest]))
+
+    def _segment_ids(self, segment: Segment) -> list[int]:
+        if not segment.is_content:
+            return self._encode_ours(segment.text)
+        ids = self._encode_content(segment.text)
+        if self.control_ids.isdisjoint(ids):
+            return ids
+        # A vocabulary may hold a control token as an ordinary entry too: break such strings up.
+        pieces = [piece for piece in self._control_text.split(segment.text) if piece]
+        broken = [part for piece in pieces for part in (piece if self._control_text.fullmatch(piece) else [piece])]
+        return [token for part in broken for token in self._encode_content(part) if token not in self.control_ids]
+
+    def _encode_content(self, text: str) -> list[int]:
+        return self._plain.encode(text, add_special_tokens=False).ids
+
+
+class _Frame:
+    """The chat template's own text: before the system message, between the two, after the user message."""
+
+    def __init__(self, parts: Sequence[str], *, has_system: bool) -> None:
+        self.parts = tuple(parts)
+        self.has_system = has_system
+
+
+def _chat_frame(tokenizer: Any) -> _Frame:
+    system, user = (f"{name}{secrets.token_hex(8)}" for name in ("System", "User"))
+    if getattr(tokenizer, "chat_template", None) is None:
+        bos = tokenizer.bos_token or ""
+        return _Frame([bos, "\n\n", "\n\n"], has_system=True)
+    messages = [{"role": "system", "content": system}, {"role": "user", "content": user}]
+    for attempt, has_system in ((messages, True), (messages[1:], False)):
+        try:
+            text: str = tokenizer.apply_chat_template(attempt, tokenize=False, add_generation_prompt=True)
+        except Exception:  # templates raise what they like when they refuse a system message
+            continue
+        parts = re.split("|".join((system, user)), text)
+        if len(parts) == len(attempt) + 1:
+            return _Frame(parts, has_system=has_system)
+    raise ConfigError(
+        "the model's chat template takes neither a system and a user message nor a user message alone",
+        hint="give one that does, with a tokenizer_config.json or chat_template.jinja of your own",
+    )
+
+
+def _without_added_tokens(backend: Any) -> Any:
+    """A copy of a fast tokenizer to which `<|im_end|>` is nothing but characters."""
+    from tokenizers import Tokenizer
+
+    spec = json.loads(backend.to_str())
+    spec["added_tokens"] = []
+    spec["post_processor"] = None
+    spec["truncation"] = spec["padding"] = None
+    return Tokenizer.from_str(json.dumps(spec))
+
+
+def _any_of(added: dict[str, int]) -> re.Pattern[str]:
+    longest_first = sorted(added, key=len, reverse=True)
+    return re.compile("(" + "|".join(map(re.escape, longest_first)) + ")" if longest_first else r"(?!)")

@@ -1,0 +1,271 @@
+"""vLLM in this process: one continuously batched engine for everything that is asked.
+
+Prompts go in as token ids (see `token_splice`), replies are decoded under the call's JSON schema, prefixes are
+cached. vLLM is imported when the backend starts. Knows nothing of debates; each call is one request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import itertools
+import json
+import logging
+import multiprocessing
+import os
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from debate.backends.base import Call, Capacity
+from debate.backends.token_splice import TokenSplice
+from debate.errors import BackendDead, CallError, ConfigError
+from debate.flow import Completion
+from debate.types import Usage
+
+T = TypeVar("T")
+_DEFAULTS: dict[str, Any] = {
+    "enable_prefix_caching": True,
+    "use_tqdm_on_load": False,
+    # Without it a weak model fills its reply with white space between the tokens of the JSON.
+    "structured_outputs_config": {"backend": "xgrammar", "disable_any_whitespace": True},
+}
+_ENVIRONMENT = {
+    "VLLM_NO_USAGE_STATS": "1",
+    "VLLM_LOGGING_LEVEL": "ERROR",
+    "TORCH_CPP_LOG_LEVEL": "ERROR",
+    "PYTHONWARNINGS": "ignore",  # read by the engine's processes only
+    "TOKENIZERS_PARALLELISM": "false",
+    # The engine lives beside an event loop in a thread of its own, and a fork would copy half of that.
+    "VLLM_WORKER_MULTIPROCESSING_METHOD": "spawn",
+}
+
+
+class VLLM:
+    """A model run by vLLM in process; `engine_args` go to vLLM as they are.
+
+    >>> VLLM("meta-llama/Llama-3.1-8B-Instruct", tensor_parallel_size=2, max_model_len=16384)
+
+    Raises:
+        ConfigError: when vLLM is not installed, or `model` is a path at which there is no model.
+    """
+
+    def __init__(self, model: str | Path, **engine_args: Any) -> None:
+        self.model = str(model)
+        self._engine_args = {**_DEFAULTS, **engine_args}
+        self._engine: Any = None
+        self._splice: TokenSplice | None = None
+        self._capacity = Capacity(slots=256)
+        self._ids = itertools.count()
+        self._params: dict[str, Any] = {}
+        self.stats = EngineStats()
+        check_model(self.model)
+
+    @property
+    def capacity(self) -> Capacity:
+        """Slots, KV cache and context length of the started engine."""
+        return self._capacity
+
+    async def start(self) -> None:
+        """Load the model. Takes from seconds to minutes.
+
+        Raises:
+            ConfigError: when vLLM refuses the model or an argument.
+        """
+        if self._engine is not None:
+            return
+        if getattr(multiprocessing.current_process(), "_inheriting", False):
+            raise ConfigError(
+                "a vLLM engine is being started while its own worker process imports your script",
+                hint='put the code that runs under `if __name__ == "__main__":`',
+            )
+        for name, value in _ENVIRONMENT.items():
+            os.environ.setdefault(name, value)
+        if Path(self.model).exists():
+            os.environ.setdefault("HF_HUB_OFFLINE", "1")
+        logging.getLogger("vllm").setLevel(os.environ["VLLM_LOGGING_LEVEL"])
+        loading = _in_thread(self._load)
+        try:
+            await asyncio.shield(loading)
+        except asyncio.CancelledError:
+            # The thread cannot be stopped; what it brings up has no owner and is shut down.
+            await asyncio.wait([loading])
+            await self.aclose()
+            raise
+        config = self._engine.vllm_config
+        self._splice = TokenSplice(self._engine.get_tokenizer())
+        cache = config.cache_config
+        self._capacity = Capacity(
+            slots=config.scheduler_config.max_num_seqs,
+            cache_tokens=cache.num_gpu_blocks * cache.block_size if cache.num_gpu_blocks else None,
+            context_length=config.model_config.max_model_len,
+        )
+
+    async def generate(self, call: Call) -> Completion:
+        """Send one request and wait for its end; cancelling it aborts the request in the engine."""
+        assert self._engine is not None and self._splice is not None, "start the backend first"
+        ids = self._splice.encode(call.prompt)
+        params = self._sampling_params(call, len(ids))
+        from vllm.v1.engine.exceptions import EngineDeadError
+
+        try:
+            return await self._one_request(ids, params)
+        except EngineDeadError as error:
+            raise BackendDead(f"the vLLM engine has died: {error}", hint="see its log; run with --verbose") from error
+        except (asyncio.CancelledError, CallError):
+            raise
+        except Exception as error:
+            raise CallError("engine_refused", f"vLLM refused the request: {error}") from error
+
+    async def aclose(self) -> None:
+        """Shut the engine and its processes down."""
+        engine, self._engine = self._engine, None
+        if engine is None:
+            return
+        if engine.output_handler is not None:
+            engine.output_handler.cancel()
+        await _in_thread(engine.shutdown)
+        # Its cycles would otherwise be broken at interpreter exit, when vLLM's modules are gone.
+        del engine
+        gc.collect()
+
+    async def _one_request(self, ids: list[int], params: Any) -> Completion:
+        prompt = {"prompt_token_ids": ids}
+        parts = [part async for part in self._engine.generate(prompt, params, f"debate-{next(self._ids)}")]
+        final = parts[-1]
+        output = final.outputs[0]
+        usage = Usage(len(ids), final.num_cached_tokens or 0, len(output.token_ids), 1)
+        if output.finish_reason not in ("stop", "length"):
+            raise CallError("engine_refused", f"vLLM ended the request with {output.finish_reason!r}")
+        return Completion(output.text, output.finish_reason, usage)
+
+    def _sampling_params(self, call: Call, n_prompt: int) -> Any:
+        from vllm import SamplingParams
+        from vllm.sampling_params import RequestOutputKind, StructuredOutputsParams
+
+        room = (self._capacity.context_length or n_prompt + 1) - n_prompt
+        if room < 1:
+            raise CallError(
+                "context_length",
+                f"the prompt has {n_prompt} tokens and the model takes {self._capacity.context_length}",
+                hint="show less of the debate with history=1, or raise max_model_len",
+            )
+        wanted = call.sampling.to_dict()
+        wanted["max_tokens"] = min(wanted.get("max_tokens", room), room)
+        schema = None if call.schema is None else StructuredOutputsParams(json=_schema_text(call.schema))
+        return SamplingParams(
+            **wanted, seed=call.seed, structured_outputs=schema, output_kind=RequestOutputKind.FINAL_ONLY
+        )
+
+    def _load(self) -> None:
+        """Make the engine. It is stored here, not returned: frames of this call outlive it in vLLM's tracebacks, and
+        an engine that they hold is torn down at interpreter exit, too late to go quietly."""
+        try:
+            from vllm.engine.arg_utils import AsyncEngineArgs
+            from vllm.platforms import current_platform
+            from vllm.v1.engine.async_llm import AsyncLLM
+        except ImportError as error:
+            raise ConfigError(
+                f"vLLM cannot be imported: {error}",
+                hint="pip install 'debate-eval[gpu]', or 'debate-eval[cpu]' where there is no GPU",
+            ) from error
+        arguments = dict(self._engine_args)
+        try:
+            if current_platform.is_cpu():
+                arguments = _safe_seeds_on_cpu(self.model, arguments)
+            self._engine = AsyncLLM.from_engine_args(
+                AsyncEngineArgs(model=self.model, **arguments), stat_loggers=[self.stats.logger]
+            )
+        except (TypeError, ValueError, OSError) as error:
+            raise ConfigError(f"vLLM cannot load {self.model!r}: {_first_lines(error)}") from error
+        except RuntimeError as error:
+            raise BackendDead(f"the vLLM engine did not start: {_first_lines(error)}") from error
+
+
+def check_model(model: str) -> None:
+    """Refuse a path at which there is no model. A hub's name can only be judged by loading it."""
+    path = Path(model).expanduser()
+    if path.is_dir():
+        if not (path / "config.json").is_file():
+            raise ConfigError(f"there is no config.json in {model}", field="model", hint="give a Hugging Face folder")
+        return
+    looks_like_path = model.startswith((".", "/", "~")) or model.count("/") > 1
+    if not path.exists() and looks_like_path:
+        raise ConfigError(f"no such folder: {model}", field="model")
+
+
+def _safe_seeds_on_cpu(model: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments under which a seeded request cannot kill vLLM's CPU engine.
+
+    Its sampler rewinds the seed's generator whenever a prompt is prefilled in chunks, which PyTorch's CPU generator
+    cannot do. So prompts are prefilled whole, and a batch takes the longest one.
+    """
+    if arguments.get("enable_chunked_prefill"):
+        raise ConfigError(
+            "chunked prefill and seeded sampling do not go together on a CPU",
+            field="enable_chunked_prefill",
+            hint="leave it out: it is switched off on CPUs",
+        )
+    from vllm.engine.arg_utils import AsyncEngineArgs
+
+    known = {key: arguments[key] for key in ("max_model_len", "tokenizer", "trust_remote_code") if key in arguments}
+    longest: int = AsyncEngineArgs(model=model, **known).create_model_config().max_model_len
+    needed = max(longest, arguments.get("max_num_batched_tokens") or 0)
+    return {**arguments, "enable_chunked_prefill": False, "max_num_batched_tokens": needed}
+
+
+class EngineStats:
+    """What the engine's scheduler reports, step by step: how full it was."""
+
+    def __init__(self) -> None:
+        self.running: list[int] = []
+        """Requests under way, one entry an engine step."""
+        self.waiting: list[int] = []
+
+    def logger(self, vllm_config: Any, engine_index: int = 0) -> Any:
+        """A stat logger for vLLM that reports here."""
+        from vllm.v1.metrics.loggers import StatLoggerBase
+
+        stats = self
+
+        class Logger(StatLoggerBase):
+            def __init__(self, vllm_config: Any, engine_index: int = 0) -> None: ...
+
+            def record(self, scheduler_stats: Any, *_: Any, **__: Any) -> None:
+                if scheduler_stats is not None:
+                    stats.running.append(scheduler_stats.num_running_reqs)
+                    stats.waiting.append(scheduler_stats.num_waiting_reqs)
+
+            def log_engine_initialized(self) -> None: ...
+
+        return Logger(vllm_config, engine_index)
+
+
+def _schema_text(schema: Mapping[str, Any]) -> str:
+    return json.dumps(schema, separators=(",", ":"))
+
+
+def _first_lines(error: BaseException, n: int = 3) -> str:
+    return " ".join(str(error).strip().splitlines()[:n]) or type(error).__name__
+
+
+def _in_thread(work: Callable[[], T]) -> asyncio.Future[T]:
+    """Run blocking work in a thread of its own."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[T] = loop.create_future()
+
+    def finish(setter: Callable[[Any], None], value: Any) -> None:
+        if not future.done():
+            setter(value)
+
+    def run() -> None:
+        try:
+            value = work()
+        except BaseException as error:
+            loop.call_soon_threadsafe(finish, future.set_exception, error)
+        else:
+            loop.call_soon_threadsafe(finish, future.set_result, value)
+
+    threading.Thread(target=run, name="vllm-load", daemon=True).start()
+    return future

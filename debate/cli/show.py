@@ -1,0 +1,124 @@
+"""`debate show`: read the debates of a run. Knows where results are; how they look is in `rendering`."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from debate.errors import InputError
+
+if TYPE_CHECKING:
+    from debate.evaluation import Evaluation
+    from debate.jobs.results import ResultLine, ResultsFile
+    from debate.types import Task
+
+RESULTS_NAME = "results.jsonl"
+
+
+def show(
+    results: Annotated[Path, typer.Argument(help="A results.jsonl, or the folder that holds one.")],
+    task_id: Annotated[str | None, typer.Argument(help="Which task; the first where it is left out.")] = None,
+    list_all: Annotated[bool, typer.Option("--list", help="One row a task, and no debate.")] = False,
+    evalset: Annotated[
+        Path | None, typer.Option(help="The eval set of the run, to show the texts that were judged.")
+    ] = None,
+    raw: Annotated[bool, typer.Option("--raw", help="Also show the replies that could not be read.")] = False,
+) -> None:
+    """Show a debate: who said what, and what came of it.
+
+    Example:
+        debate show out/ --list
+        debate show out/ moon-for-a-six-year-old --evalset tasks.jsonl --raw
+    """
+    from debate.jobs.results import ResultsFile
+
+    file = ResultsFile(results / RESULTS_NAME if results.is_dir() else results)
+    if not file.path.is_file():
+        raise InputError(
+            "there is no results file", file=file.path, hint=f"give the {RESULTS_NAME} of a run, or its folder"
+        )
+    if not list_all:
+        _show_one(file, task_id, evalset, raw=raw)
+    elif task_id is not None:
+        raise InputError("--list shows all tasks: leave out the task id", field="--list")
+    else:
+        _show_list(file)
+
+
+def _show_one(file: ResultsFile, task_id: str | None, evalset: Path | None, *, raw: bool) -> None:
+    from debate.cli.console import line, open_console
+    from debate.cli.rendering import View, render
+
+    evaluation, n_others = _find(file, task_id)
+    task = None if evalset is None else _find_task(evalset, evaluation)
+    console = open_console()
+    for part in render(evaluation, View(console.width, raw), task):
+        console.print(part)
+    if n_others:
+        others = "1 other task" if n_others == 1 else f"{n_others} other tasks"
+        console.print(line(f"{others} in {file.path}: --list lists them, a task id after the path shows one.", "dim"))
+
+
+def _find(file: ResultsFile, task_id: str | None) -> tuple[Evaluation, int]:
+    """The evaluation of `task_id`, or else the first, and how many others there are (0 when one was asked for)."""
+    first: ResultLine | None = None
+    ids: list[str] = []
+    for found in file.lines():
+        if found.task_id == task_id:
+            return found.evaluation(), 0
+        first = first or found
+        ids.append(found.task_id)
+    if first is None:
+        raise InputError("holds no evaluation yet", file=file.path)
+    if task_id is not None:
+        raise InputError(f"there is no task {task_id!r}", file=file.path, hint=_close(task_id, ids))
+    return first.evaluation(), len(ids) - 1
+
+
+def _close(task_id: str, ids: list[str]) -> str:
+    close = get_close_matches(task_id, ids, n=3) or [each for each in ids if task_id in each][:3]
+    return f"did you mean {' or '.join(map(repr, close))}?" if close else "--list shows the ids of all tasks"
+
+
+def _find_task(evalset: Path, evaluation: Evaluation) -> Task:
+    from debate.jobs.evalset import read_evalset
+    from debate.stream import named
+
+    task = next((task for task in named(read_evalset(evalset)) if task.id == evaluation.task_id), None)
+    if task is None:
+        raise InputError(f"there is no task {evaluation.task_id!r}", file=evalset, hint="is it another run's?")
+    if len(task.candidates) != len(evaluation.scores):
+        raise InputError(
+            f"the task {task.id!r} has {len(task.candidates)} candidates, and {len(evaluation.scores)} were evaluated",
+            file=evalset,
+            hint="was it changed since the run?",
+        )
+    return task
+
+
+def _show_list(file: ResultsFile) -> None:
+    from debate.cli.console import line, open_console, table
+    from debate.cli.rendering import candidate
+
+    made = table("task", "status", "stopped", "rounds", "selected", "score")
+    for column in made.columns[3:]:
+        column.justify = "right"
+    made.columns[0].overflow = "fold"
+    for found in file.lines():
+        evaluation = found.evaluation()
+        selected = evaluation.selected
+        cells = (
+            evaluation.task_id,
+            evaluation.status,
+            evaluation.stop_reason or "-",
+            str(evaluation.rounds_run),
+            candidate(selected),
+            "-" if selected is None else f"{evaluation.scores[selected]:.2f}",
+        )
+        made.add_row(*(line(cell) for cell in cells))
+    if not made.rows:
+        raise InputError("holds no evaluation yet", file=file.path)
+    open_console().print(made)

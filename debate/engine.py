@@ -1,0 +1,253 @@
+"""The engine: backend, memory and store put together, and the calls that users make.
+
+    with Engine(VLLM("model")) as engine:
+        evaluation = engine.evaluate(Task(x, candidates), DebateEvaluator("general"))
+
+The only place that knows all parts; it does nothing itself but wire them. Every call has an async twin, and the plain
+ones work inside a running event loop too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import threading
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+from debate.admission import Admission
+from debate.backends.base import Backend, Call
+from debate.errors import BackendDead, ConfigError
+from debate.evaluation import Evaluation, failed
+from debate.evaluators.base import Evaluator, RunContext
+from debate.flow import Completion, join
+from debate.loop_thread import LoopThread
+from debate.runner import Journal, Observer, Recaller, Runner
+from debate.stream import Job, evaluate_one, named, stream
+from debate.types import Failure, Task
+
+T = TypeVar("T")
+
+
+class Engine:
+    """Evaluates tasks over one backend, or over several by model name.
+
+    Args:
+        backend: a backend, or {model name: backend}; the first is what agents without a model of their own use.
+        memory: what agents recall from; None recalls nothing.
+        store: where answers are kept, so that an interrupted run can be resumed.
+        seed: of the run. The same seed gives the same evaluations, as far as the backend is repeatable.
+        max_concurrency: how many evaluations are open at once. None takes what the backend's KV cache holds at full
+            length, or twice its slots where that is unknown.
+        today: the date that prompts state; None is today.
+        on_completion: is told of every completion, for progress displays.
+    """
+
+    def __init__(
+        self,
+        backend: Backend | Mapping[str, Backend],
+        memory: Recaller | None = None,
+        store: Journal | None = None,
+        seed: int = 0,
+        max_concurrency: int | None = None,
+        *,
+        today: datetime.date | None = None,
+        on_completion: Observer | None = None,
+    ) -> None:
+        if max_concurrency is not None and max_concurrency < 1:
+            raise ConfigError(f"must be at least 1, or None, got {max_concurrency}", field="max_concurrency")
+        self.backends = dict(backend) if isinstance(backend, Mapping) else {backend.model: backend}
+        if not self.backends:
+            raise ConfigError("needs at least one backend", field="backend")
+        self.run_context = RunContext(seed, (today or datetime.datetime.now().astimezone().date()).isoformat())
+        self._memory = memory
+        self._store = store
+        self._max_concurrency = max_concurrency
+        self._on_completion = on_completion
+        self._thread: LoopThread | None = None
+        self._lock = threading.Lock()
+        self._parts: tuple[Runner, Admission] | None = None
+        self._starting = asyncio.Lock()
+
+    @classmethod
+    def open(cls, model: str | Path, *, seed: int = 0, max_concurrency: int | None = None, **engine_args: Any) -> Self:
+        """An engine over vLLM in process: `Engine.open("model", max_model_len=8192)`."""
+        from debate.backends.vllm import VLLM
+
+        return cls(VLLM(model, **engine_args), seed=seed, max_concurrency=max_concurrency)
+
+    def evaluate(self, task: Task, evaluator: Evaluator) -> Evaluation:
+        """Evaluate one task and wait for it."""
+        return self._loop.run(self._evaluate(task, evaluator))
+
+    async def aevaluate(self, task: Task, evaluator: Evaluator) -> Evaluation:
+        """Evaluate one task."""
+        return await self._loop.arun(self._evaluate(task, evaluator))
+
+    def evaluate_batch(self, tasks: Sequence[Task], evaluator: Evaluator | Sequence[Evaluator]) -> list[Evaluation]:
+        """Evaluate all tasks side by side: one evaluation a task, in their order.
+
+        `evaluator` is one for all, or one a task: the article's batch B of (x, y, p). A task that fails comes back as
+        a failed evaluation; the others are not touched by it.
+        """
+        return self._loop.run(self._batch(tasks, evaluator))
+
+    async def aevaluate_batch(
+        self, tasks: Sequence[Task], evaluator: Evaluator | Sequence[Evaluator]
+    ) -> list[Evaluation]:
+        """Evaluate all tasks side by side, see `evaluate_batch`."""
+        return await self._loop.arun(self._batch(tasks, evaluator))
+
+    def iter_evaluate(self, tasks: Iterable[Task], evaluator: Evaluator) -> Iterator[Evaluation]:
+        """Evaluations as they finish. Tasks are read no faster than they are evaluated.
+
+        Raises:
+            BackendDead: after what was under way has come back as failed.
+        """
+        finishing = self._stream(tasks, evaluator)
+        try:
+            while (item := self._loop.run(_next(finishing))) is not None:
+                yield item[1]
+        finally:
+            self._loop.run(_close(finishing))
+
+    async def astream(self, tasks: Iterable[Task], evaluator: Evaluator) -> AsyncIterator[Evaluation]:
+        """Evaluations as they finish, see `iter_evaluate`."""
+        finishing = self._stream(tasks, evaluator)
+        try:
+            while (item := await self._loop.arun(_next(finishing))) is not None:
+                yield item[1]
+        finally:
+            await self._loop.arun(_close(finishing))
+
+    def start(self) -> Self:
+        """Load the backends now rather than at the first evaluation."""
+        self._loop.run(self._started())
+        return self
+
+    def close(self) -> None:
+        """Let go of the backends. The engine can be used again; it will load anew."""
+        with self._lock:
+            thread, self._thread, self._parts = self._thread, None, None
+            self._starting = asyncio.Lock()
+        if thread is not None:
+            try:
+                thread.run(self._close_backends())
+            finally:
+                thread.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await asyncio.to_thread(self.close)
+
+    @property
+    def _loop(self) -> LoopThread:
+        with self._lock:
+            if self._thread is None:
+                self._thread = LoopThread("debate-engine")
+            return self._thread
+
+    async def _started(self) -> tuple[Runner, Admission]:
+        """The parts that need a started backend. Runs on the engine's loop, as everything below does."""
+        async with self._starting:
+            if self._parts is None:
+                for backend in self.backends.values():
+                    await backend.start()
+                admission = self._admission()
+                runner = Runner(
+                    self.backends,
+                    self.run_context,
+                    memory=self._memory,
+                    journal=self._store,
+                    observe=self._observer(admission),
+                )
+                self._parts = (runner, admission)
+            return self._parts
+
+    def _admission(self) -> Admission:
+        capacity = next(iter(self.backends.values())).capacity
+        limit = self._max_concurrency
+        if limit is None and capacity.cache_tokens is None:
+            limit = 2 * capacity.slots
+        return Admission(limit=limit, cache_tokens=capacity.cache_tokens, context_length=capacity.context_length)
+
+    def _observer(self, admission: Admission) -> Observer:
+        def observe(call: Call, completion: Completion) -> None:
+            usage = completion.usage
+            characters = len(join(call.prompt.system)) + len(join(call.prompt.user))
+            admission.observe(characters, usage.prompt_tokens, usage.completion_tokens)
+            if self._on_completion is not None:
+                self._on_completion(call, completion)
+
+        return observe
+
+    async def _evaluate(self, task: Task, evaluator: Evaluator) -> Evaluation:
+        self._check([evaluator])
+        runner, admission = await self._started()
+        return await evaluate_one(runner, admission, Job(0, task, evaluator))
+
+    async def _batch(self, tasks: Sequence[Task], evaluator: Evaluator | Sequence[Evaluator]) -> list[Evaluation]:
+        jobs = self._jobs(tasks, evaluator)
+        runner, admission = await self._started()
+        done: dict[int, Evaluation] = {}
+        try:
+            async for position, evaluation in stream(runner, admission, jobs):
+                done[position] = evaluation
+        except BackendDead as death:
+            failure = Failure("backend_dead", death.message)
+            for job in jobs:
+                n_candidates = len(job.task.candidates)
+                done.setdefault(
+                    job.position,
+                    failed(job.task.id, job.evaluator.name, n_candidates, failure, job.evaluator.scale),
+                )
+        return [done[position] for position in range(len(jobs))]
+
+    def _jobs(self, tasks: Sequence[Task], evaluator: Evaluator | Sequence[Evaluator]) -> list[Job]:
+        evaluators = list(evaluator) if isinstance(evaluator, Sequence) else [evaluator] * len(tasks)
+        if len(evaluators) != len(tasks):
+            raise ConfigError(f"{len(tasks)} tasks and {len(evaluators)} evaluators do not pair up", field="evaluator")
+        self._check(evaluators)
+        pairs = zip(named(tasks), evaluators, strict=True)
+        return [Job(position, task, its_own) for position, (task, its_own) in enumerate(pairs)]
+
+    async def _stream(self, tasks: Iterable[Task], evaluator: Evaluator) -> AsyncIterator[tuple[int, Evaluation]]:
+        self._check([evaluator])
+        runner, admission = await self._started()
+        jobs = (Job(position, task, evaluator) for position, task in enumerate(named(tasks)))
+        async for item in stream(runner, admission, jobs):
+            yield item
+
+    def _check(self, evaluators: Iterable[Evaluator]) -> None:
+        """Refuse before anything is loaded what would fail at the first call."""
+        for evaluator in {id(evaluator): evaluator for evaluator in evaluators}.values():
+            missing = sorted(evaluator.models - set(self.backends))
+            if missing:
+                raise ConfigError(
+                    f"a persona asks for the model {missing[0]!r}, and the engine has no backend for it",
+                    field="model",
+                    hint=f"it has {', '.join(map(repr, self.backends))}; pass {{model: backend}} to Engine",
+                )
+
+    async def _close_backends(self) -> None:
+        for backend in self.backends.values():
+            await backend.aclose()
+
+
+async def _next(items: AsyncIterator[T]) -> T | None:
+    return await anext(items, None)
+
+
+async def _close(items: AsyncIterator[Any]) -> None:
+    close = getattr(items, "aclose", None)
+    if close is not None:
+        await close()

@@ -1,0 +1,96 @@
+"""Every exception the package raises, in one tree.
+
+    DebateError
+    ├── InputError            what the user gave is wrong; fix it and try again (exit code 2)
+    │   ├── TaskError         a task or a line of an eval set
+    │   ├── ProfileError      a profile file, a persona or a component
+    │   ├── TemplateError     a template that does not parse or names something undefined
+    │   └── ConfigError       an option, a model name, a setting
+    ├── ReplyError            a model's reply that cannot be read; the debate asks again
+    └── BackendError          the model could not be asked
+        ├── CallError         this call alone failed; other calls may go on
+        └── BackendDead       the backend is gone; nothing more can be asked (exit code 4)
+
+A failure inside one evaluation is a value (`debate.types.Failure`), not one of these: exceptions are for what
+stops the caller. This module imports nothing of ours.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+class DebateError(Exception):
+    """Root of the tree. `retryable` says whether the same call may succeed later; `hint` what to do next."""
+
+    retryable: bool = False
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message}\n  hint: {self.hint}" if self.hint else self.message
+
+
+class InputError(DebateError):
+    """What the user gave is wrong. Knows the file, the line and the field where that can be known."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        file: str | Path | None = None,
+        line: int | None = None,
+        field: str | None = None,
+        hint: str | None = None,
+    ) -> None:
+        self.file = None if file is None else str(file)
+        self.line = line
+        self.field = field
+        place = ":".join(str(part) for part in (self.file, line) if part is not None)
+        prefix = ": ".join(part for part in (place, field) if part)
+        super().__init__(f"{prefix}: {message}" if prefix else message, hint=hint)
+
+
+class TaskError(InputError):
+    """A task, or a line of an eval set, that cannot be evaluated."""
+
+
+class ProfileError(InputError):
+    """A profile file, a persona or a score component that is not as it must be."""
+
+
+class TemplateError(InputError):
+    """A template that does not parse, names something undefined, or renders too much."""
+
+
+class ConfigError(InputError):
+    """An option, a model name or a setting that cannot be used."""
+
+
+class ReplyError(DebateError):
+    """A model's reply that cannot be read. `reason` is a short code, the message is shown to the model."""
+
+    retryable = True
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+class BackendError(DebateError):
+    """The model could not be asked."""
+
+
+class CallError(BackendError):
+    """One call failed for good. `reason` is a short code such as `context_length`."""
+
+    def __init__(self, reason: str, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.reason = reason
+
+
+class BackendDead(BackendError):
+    """The backend is gone: its process ended, or it cannot be started."""

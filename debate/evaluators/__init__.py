@@ -1,0 +1,1 @@
+"""Evaluators: one flow a file. `debate.evaluators.base` says what an evaluator is."""

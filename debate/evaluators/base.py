@@ -1,0 +1,66 @@
+"""What the engine asks of an evaluator. Knows no particular one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from debate.evaluation import Evaluation
+from debate.flow import Flow
+from debate.types import Scale, Task
+
+
+@dataclass(frozen=True, slots=True)
+class RunContext:
+    """What holds for a whole run and reaches every flow as a parameter."""
+
+    seed: int = 0
+    today: str = ""
+    """ISO date that the prompts state; the run records it, so that a resumed run states the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Footprint:
+    """How much one evaluation may put into the KV cache at its longest, for admission."""
+
+    characters: int
+    """Of the prompt before any reply."""
+    replies: int
+    """How many replies the last prompt can hold, itself included."""
+    max_tokens: int
+    """Upper bound of one reply."""
+
+
+class Evaluator(Protocol):
+    """Scores the candidates of a task by asking prompts: a factory of flows, the same for every task."""
+
+    @property
+    def name(self) -> str:
+        """`debate`, `value`, ..."""
+        ...
+
+    @property
+    def scale(self) -> Scale:
+        """The scale of the scores."""
+        ...
+
+    @property
+    def models(self) -> frozenset[str]:
+        """Names of the models it asks for besides the run's own."""
+        ...
+
+    def flow(self, task: Task, run: RunContext) -> Flow[Evaluation]:
+        """A fresh flow that evaluates `task`. Deterministic in `task`, `run` and the replies it is sent."""
+        ...
+
+    def footprint(self, task: Task) -> Footprint:
+        """Upper bound of what the flow's longest prompt holds."""
+        ...
+
+    def check(self) -> None:
+        """Raise an `InputError` for what can be known to be wrong before any model is loaded."""
+        ...
+
+    def describe(self) -> dict[str, Any]:
+        """The settings as plain data: what a run records to know whether it is the same."""
+        ...

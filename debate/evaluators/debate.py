@@ -1,0 +1,271 @@
+"""The multi-agent debate of the article (seed 003, "TextEvolve Evaluate") as a flow.
+
+    for each round:
+        for each agent:  recall, prompt, generate, parse -> a turn with its (J, K) score matrix
+        stop when the agents agree
+
+What is computed from the tensor is in `scoring`, `convergence` and `selection`; what is said to the model in
+`debate_prompts` and the templates; what can be set in `debate_settings`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from debate.convergence import coefficient_of_variation, has_converged
+from debate.errors import ReplyError
+from debate.evaluation import Evaluation
+from debate.evaluators.base import RunContext
+from debate.evaluators.debate_prompts import DebatePrompts
+from debate.evaluators.debate_settings import CELL_SCALE, DebateSettings
+from debate.evaluators.ordering import arrange, base_order
+from debate.flow import Flow, Generate, Prompt, Recall, gather, generate, recall
+from debate.parsing import parse_reply, reply_schema
+from debate.scoring import normalize_tensor, softmax
+from debate.seeds import derive
+from debate.selection import argmax, sample, tied_best
+from debate.types import Failure, FloatArray, Memory, Profile, Rejected, StopReason, Task, Transcript, Turn
+
+
+@dataclass(frozen=True)
+class DebateEvaluator(DebateSettings):
+    """A debate of the profile's agents; see `DebateSettings` for what can be set.
+
+    >>> DebateEvaluator("general", rounds=2, convergence=None)
+    """
+
+    def flow(self, task: Task, run: RunContext) -> Flow[Evaluation]:
+        """One debate over `task`; two in opposite candidate orders when `balanced`."""
+        base = base_order(self.candidate_order, len(task.candidates), derive(run.seed, "order", task.id))
+        if self.candidate_order == "balanced":
+            return _balanced(self, task, run, base)
+        return _Debate(self, task, run, base).flow()
+
+
+class _Debate:
+    """One debate under way: its prompts, the turns taken, the CV of each round."""
+
+    def __init__(self, settings: DebateSettings, task: Task, run: RunContext, base: Sequence[int]) -> None:
+        assert isinstance(settings.profile, Profile)
+        self.settings = settings
+        self.task = task
+        self.run = run
+        self.components = [component.name for component in settings.components]
+        self.ordering = arrange(base, len(settings.personas), rotate=settings.candidate_order == "rotate")
+        self.prompts = DebatePrompts(
+            settings.prompt_templates,
+            settings.profile,
+            task,
+            self.ordering,
+            today=run.today,
+            scale=CELL_SCALE,
+            history_scores=settings.history_scores,
+        )
+        self.turns: list[Turn] = []
+        self.cv: list[float] = []
+        self.tokens = 0
+
+    def flow(self) -> Flow[Evaluation]:
+        stop: StopReason | None = None
+        for r in range(self.settings.rounds):
+            self.turns += yield from self._round(r)
+            self.cv.append(self._cv(r))
+            stop = self._stop_reason(r)
+            if stop is not None:
+                break
+        return self._evaluation(stop or "max_rounds")
+
+    def _round(self, r: int) -> Flow[list[Turn]]:
+        """The I turns of one round: one after the other, or all at once where nobody sees anybody in it."""
+        agents = range(len(self.settings.personas))
+        earlier = self._earlier_rounds(r)
+        if self.settings.mode != "sequential" or (r == 0 and self.settings.blind_first_round):
+            return list((yield from gather([self._turn(r, i, earlier) for i in agents])))
+        taken: list[Turn] = []
+        for i in agents:
+            taken.append((yield from self._turn(r, i, [*earlier, *taken])))
+        return taken
+
+    def _earlier_rounds(self, r: int) -> list[Turn]:
+        """The turns of the last l complete rounds before round r."""
+        if self.settings.mode == "independent":
+            return []
+        window = r if self.settings.history is None else self.settings.history
+        return [turn for turn in self.turns if turn.round >= r - window]
+
+    def _turn(self, r: int, i: int, history: Sequence[Turn]) -> Flow[Turn]:
+        """Recall, prompt, generate, parse; asked again with the error shown while the reply cannot be read."""
+        heard = [turn for turn in history if turn.failure is None]
+        memories = yield from self._recall(i, heard)
+        rejected: list[Rejected] = []
+        error: ReplyError | None = None
+        for attempt in range(self.settings.retries + 1):
+            call = self._call(r, i, attempt, self.prompts.prompt(i, heard, memories, error))
+            answer = yield from generate(call)
+            if isinstance(answer, Failure):
+                return self._failed_turn(r, i, answer, rejected, memories)
+            self.tokens += answer.usage.total_tokens
+            try:
+                reply = parse_reply(
+                    answer.text, self.ordering.labels, self.components, finish_reason=answer.finish_reason
+                )
+            except ReplyError as unreadable:
+                error = unreadable
+                rejected.append(Rejected(answer.text, unreadable.reason, unreadable.message))
+                continue
+            return Turn(
+                round=r,
+                agent=self.settings.personas[i].name,
+                labels=self.ordering.shown(i),
+                scores=np.array(reply.scores, dtype=np.float64),  # (J, K)
+                overall=reply.overall,
+                comments=reply.comments,
+                rejected=tuple(rejected),
+                memories=memories,
+            )
+        assert error is not None
+        failure = Failure("unreadable_reply", f"no readable reply in {len(rejected)} tries: {error.message}")
+        return self._failed_turn(r, i, failure, rejected, memories)
+
+    def _recall(self, i: int, heard: Sequence[Turn]) -> Flow[tuple[Memory, ...]]:
+        """m_i = M(a_i, x, y, history): nothing for an agent without memory settings."""
+        persona = self.settings.personas[i]
+        if persona.memory is None:
+            return ()
+        collections = persona.memory.collections or (f"{self.settings.profile_name}/{persona.name}",)
+        said = [turn.overall for turn in heard[-len(self.settings.personas) :]]
+        queries = (self.task.x, *(candidate.text for candidate in self.task.candidates), *said)
+        request = Recall(
+            collections=collections, queries=queries, k=persona.memory.k, max_tokens=persona.memory.max_tokens
+        )
+        return (yield from recall(request))
+
+    def _call(self, r: int, i: int, attempt: int, prompt: Prompt) -> Generate:
+        persona, shown = self.settings.personas[i], self.ordering.shown(i)
+        return Generate(
+            prompt=prompt,
+            sampling=self.settings.sampling_of(persona, len(shown)),
+            schema=reply_schema(
+                list(shown),
+                self.components,
+                comment_chars=self.settings.comment_chars,
+                overall_chars=self.settings.overall_chars,
+            ),
+            model=persona.model,
+            sample_key=(persona.name, r),
+            attempt=attempt,
+            info={
+                "task_id": self.task.id,
+                "round": r,
+                "agent": persona.name,
+                "attempt": attempt,
+                "labels": shown,
+            },
+        )
+
+    def _failed_turn(
+        self, r: int, i: int, failure: Failure, rejected: Sequence[Rejected], memories: tuple[Memory, ...]
+    ) -> Turn:
+        name = self.settings.personas[i].name
+        return Turn(
+            round=r,
+            agent=name,
+            labels=self.ordering.shown(i),
+            scores=np.full((len(self.task.candidates), len(self.components)), np.nan),  # (J, K)
+            failure=replace(failure, round=r, agent=name),
+            rejected=tuple(rejected),
+            memories=memories,
+        )
+
+    def _matrices(self, r: int) -> FloatArray:
+        """The score matrices of round r, (I, J, K)."""
+        return np.stack([turn.scores for turn in self.turns if turn.round == r])
+
+    def _cv(self, r: int) -> float:
+        return coefficient_of_variation(self._matrices(r), self.settings.over, self.settings.quorum_size)
+
+    def _stop_reason(self, r: int) -> StopReason | None:
+        settings = self.settings
+        if all(turn.failure is not None for turn in self.turns if turn.round == r):
+            return "failed"
+        if r + 1 >= settings.min_rounds and has_converged(self.cv[-1], settings.convergence):
+            return "converged"
+        if r + 1 < settings.rounds and settings.token_budget is not None and self.tokens >= settings.token_budget:
+            return "token_budget"
+        return None
+
+    def _evaluation(self, stop: StopReason) -> Evaluation:
+        tensor = np.stack([self._matrices(r) for r in range(len(self.cv))])  # (R, I, J, K)
+        settings = self.settings
+        scores = normalize_tensor(tensor, settings.component_weights, settings.method, settings.quorum_size)  # (J,)
+        failures = tuple(turn.failure for turn in self.turns if turn.failure is not None)
+        is_scored = ~np.isnan(scores)  # (J,)
+        status = "failed" if not is_scored.any() else "partial" if failures or not is_scored.all() else "ok"
+        return Evaluation(
+            task_id=self.task.id,
+            evaluator=self.settings.name,
+            status=status,
+            error=_summary(failures, len(self.turns)),
+            scale=self.settings.scale,
+            scores=scores,
+            **_select(self.settings, scores, self.task, self.run),
+            tensor=tensor,
+            components=tuple(self.components),
+            agents=tuple(persona.name for persona in self.settings.personas),
+            cv=tuple(self.cv),
+            rounds_run=len(self.cv),
+            stop_reason=stop,
+            failures=failures,
+            transcript=Transcript(tuple(self.turns)),
+        )
+
+
+def _balanced(settings: DebateSettings, task: Task, run: RunContext, base: Sequence[int]) -> Flow[Evaluation]:
+    """The same debate in one candidate order and in its reverse; scores are the mean of the two."""
+    members = yield from gather([_Debate(settings, task, run, order).flow() for order in (base, base[::-1])])
+    pair = np.stack([member.scores for member in members])  # (2, J)
+    scores = pair.mean(axis=0)  # (J,); NaN where either order left the candidate unscored
+    failures = tuple(failure for member in members for failure in member.failures)
+    is_scored = ~np.isnan(scores)
+    statuses = {member.status for member in members}
+    return Evaluation(
+        task_id=task.id,
+        evaluator=settings.name,
+        status="failed" if not is_scored.any() else "ok" if statuses == {"ok"} else "partial",
+        error=_summary(failures, sum(len(member.transcript) for member in members)),
+        scale=settings.scale,
+        scores=scores,
+        **_select(settings, scores, task, run),
+        rounds_run=max(member.rounds_run for member in members),
+        failures=failures,
+        members=members,
+        order_agreement=_agree(members),
+    )
+
+
+def _agree(members: Sequence[Evaluation]) -> bool | None:
+    best = [argmax(member.scores) for member in members]
+    return None if None in best else len(set(best)) == 1
+
+
+def _select(settings: DebateSettings, scores: FloatArray, task: Task, run: RunContext) -> dict[str, Any]:
+    """Probabilities, the selected candidate and the ties, from the scores alone."""
+    seed = derive(run.seed, "select", task.id)
+    probabilities = softmax(scores, settings.softmax_temperature)  # (J,)
+    if settings.selection == "sample":
+        selected = sample(probabilities, seed)
+    else:
+        selected = argmax(scores, settings.ties, seed)
+    return {"probabilities": probabilities, "selected": selected, "tied": tied_best(scores)}
+
+
+def _summary(failures: Sequence[Failure], n_turns: int) -> str | None:
+    if not failures:
+        return None
+    first = failures[0]
+    place = f" ({first.agent}, round {first.round + 1})" if first.round is not None else ""
+    return f"{len(failures)} of {n_turns} turns failed; the first{place}: {first.message}"

@@ -1,0 +1,177 @@
+"""The prompts of one debate, as blocks that grow at the end.
+
+    system    rules, components, reply format                   the same for every debate of a run
+    task      the input and the candidates                      the same for every turn of a debate
+    turn ...  one block a turn taken, oldest first              only ever appended
+    agent     the persona, its memories, what to do now         last, so that all before it is a shared prefix
+    retry     why the last reply could not be used              only when asking again
+
+Each block is rendered once. Knows nothing of scores' meaning, backends or token ids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from debate.errors import ReplyError
+from debate.evaluators.ordering import Ordering
+from debate.flow import Block, Prompt
+from debate.prompts import Templates, Trusted
+from debate.seeds import digest
+from debate.types import Memory, Persona, Profile, Scale, Task, Turn
+
+SYSTEM, TASK, TURN, AGENT, RETRY = (f"debate/{name}.j2" for name in ("system", "task", "turn", "agent", "retry"))
+TEMPLATE_NAMES = (SYSTEM, TASK, TURN, AGENT, RETRY)
+
+
+class DebatePrompts:
+    """Renders one debate's blocks and puts them together, turn by turn."""
+
+    def __init__(
+        self,
+        templates: Templates,
+        profile: Profile,
+        task: Task,
+        ordering: Ordering,
+        *,
+        today: str,
+        scale: Scale,
+        history_scores: bool,
+    ) -> None:
+        self._templates = templates
+        self._profile = profile
+        self._task = task
+        self._ordering = ordering
+        self._history_scores = history_scores
+        self._fence = Trusted(fence(task))
+        self._system = templates.render(SYSTEM, system_context(profile, scale, today))
+        self._task_blocks: dict[tuple[int, ...], Block] = {}
+        self._turn_blocks: dict[tuple[int, str], Block] = {}
+
+    def prompt(
+        self, agent: int, history: Sequence[Turn], memories: Sequence[Memory], error: ReplyError | None = None
+    ) -> Prompt:
+        """The prompt of one turn: agent `agent` (index) after `history`, asked again if there was an `error`."""
+        persona = self._profile.personas[agent]
+        context = self._agent_context(persona, memories, is_first=not history)
+        blocks = [self._task_block(agent), *(self._turn_block(turn) for turn in history)]
+        blocks.append(self._templates.render(AGENT, {**context, "labels": list(self._ordering.shown(agent))}))
+        if error is not None:
+            blocks.append(self._templates.render(RETRY, {"error": error.message}))
+        return Prompt(system=(self._system,), user=tuple(blocks))
+
+    def _task_block(self, agent: int) -> Block:
+        order = self._ordering.orders[agent]
+        if order not in self._task_blocks:
+            self._task_blocks[order] = self._templates.render(TASK, task_context(self._task, self._ordering, agent))
+        return self._task_blocks[order]
+
+    def _turn_block(self, turn: Turn) -> Block:
+        key = (turn.round, turn.agent)
+        if key not in self._turn_blocks:
+            context = turn_context(turn, self._profile, self._fence, with_scores=self._history_scores)
+            self._turn_blocks[key] = self._templates.render(TURN, context)
+        return self._turn_blocks[key]
+
+    def _agent_context(self, persona: Persona, memories: Sequence[Memory], *, is_first: bool) -> dict[str, Any]:
+        return {
+            "agent": persona.name,
+            "role": persona.role,
+            "agreement": persona.agreement,
+            "memories": [{"text": memory.text} for memory in memories],
+            "is_first": is_first,
+            "fence": self._fence,
+        }
+
+
+def fence(task: Task) -> str:
+    """A word that marks where untrusted text begins and ends; drawn so that it does not occur in that text."""
+    texts = [task.x, *task.context, *(candidate.text for candidate in task.candidates)]
+    word = digest("fence", *texts)[:8]
+    while any(word in text for text in texts):
+        word = digest("fence", word)[:8]
+    return word
+
+
+def system_context(profile: Profile, scale: Scale, today: str) -> dict[str, Any]:
+    """What `debate/system.j2` may use."""
+    return {
+        "today": today,
+        "scale": {"low": _number(scale.low), "high": _number(scale.high)},
+        "components": [
+            {"name": component.name, "description": component.description} for component in profile.components
+        ],
+    }
+
+
+def task_context(task: Task, ordering: Ordering, agent: int) -> dict[str, Any]:
+    """What `debate/task.j2` may use."""
+    return {
+        "x": task.x,
+        "context": list(task.context),
+        "candidates": [
+            {"label": Trusted(label), "text": task.candidates[j].text} for label, j in ordering.shown(agent).items()
+        ],
+        "fence": Trusted(fence(task)),
+    }
+
+
+def turn_context(turn: Turn, profile: Profile, fence: Trusted, *, with_scores: bool) -> dict[str, Any]:
+    """What `debate/turn.j2` may use."""
+    names = [component.name for component in profile.components]
+    return {
+        "agent": turn.agent,
+        "round": turn.round + 1,
+        "overall": turn.overall,
+        "candidates": [
+            {
+                "label": Trusted(label),
+                "comment": turn.comments[j],
+                "scores": [
+                    {"component": name, "value": _number(score)}
+                    for name, score in zip(names, turn.scores[j].tolist(), strict=True)
+                ]
+                if with_scores
+                else [],
+            }
+            for label, j in sorted(turn.labels.items())
+        ],
+        "fence": fence,
+    }
+
+
+def check_templates(templates: Templates, profile: Profile, scale: Scale) -> None:
+    """Render every template once on a small debate, so that a faulty one is found before a model is loaded."""
+    import numpy as np
+
+    task = Task("x", ["first", "second"], context=["context"])
+    ordering = Ordering(("A", "B"), ((0, 1),))
+    n_components = len(profile.components)
+    turn = Turn(
+        round=0,
+        agent="agent",
+        labels={"A": 0, "B": 1},
+        scores=np.ones((2, n_components)),  # (J, K)
+        overall="overall",
+        comments=("one", "two"),
+    )
+    agent_context = {
+        "agent": "agent",
+        "role": "role",
+        "agreement": 5,
+        "memories": [{"text": "memory"}],
+        "is_first": True,
+        "labels": ["A", "B"],
+        "fence": Trusted("fence"),
+    }
+    templates.check(SYSTEM, system_context(profile, scale, "2000-01-01"))
+    templates.check(TASK, task_context(task, ordering, 0))
+    templates.check(TURN, turn_context(turn, profile, Trusted("fence"), with_scores=True))
+    templates.check(AGENT, agent_context)
+    templates.check(RETRY, {"error": "error"})
+
+
+def _number(value: float) -> int | float:
+    """7 rather than 7.0 in a prompt."""
+    return int(value) if float(value).is_integer() else value

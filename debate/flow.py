@@ -1,0 +1,123 @@
+"""What an evaluator is: a generator that yields requests and is sent replies.
+
+    def my_evaluator(task):
+        completion = yield Generate(prompt, ...)
+        ...
+        return evaluation
+
+A flow does no I/O, reads no clock and draws no random number that its parameters do not determine. It is therefore
+tested with `next()` and `.send()`, and replayed by sending it the replies that were recorded. The pattern is that of
+httpx's `auth_flow`. This module knows nothing of backends, batching or storage: `debate.runner` drives flows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from debate.types import Failure, Memory, Sampling, Usage
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A piece of a prompt: the template's own text, or content that must never act as control tokens."""
+
+    text: str
+    is_content: bool
+
+
+Block = tuple[Segment, ...]
+"""A part of the prompt that is tokenised as a whole, and once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """One system message and one user message, each made of blocks.
+
+    The user message of a debate grows at its end, so consecutive prompts share their first blocks: the backend's
+    prefix cache and its memo of token ids both live from that.
+    """
+
+    system: tuple[Block, ...]
+    user: tuple[Block, ...]
+
+    def messages(self) -> list[dict[str, str]]:
+        """The prompt as chat messages, for servers that take text."""
+        pairs = (("system", self.system), ("user", self.user))
+        return [{"role": role, "content": join(blocks)} for role, blocks in pairs if blocks]
+
+
+def join(blocks: Sequence[Block]) -> str:
+    """The text of some blocks."""
+    return "".join(segment.text for block in blocks for segment in block)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Generate:
+    """Ask the model. Answered with a `Completion`, or with a `Failure` when the call failed for good."""
+
+    prompt: Prompt
+    sampling: Sampling = Sampling()
+    schema: Mapping[str, Any] | None = None
+    """JSON schema that the reply must follow."""
+    model: str | None = None
+    """None is the run's model."""
+    sample_key: tuple[str | int, ...] = ()
+    """What tells this sample from others of the same prompt: (agent, round) in a debate."""
+    attempt: int = 0
+    """Counts up when a reply could not be read and the flow asks again."""
+    info: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """What the call is about, for logs and scripted backends. Never part of a seed or a key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """What the model said."""
+
+    text: str
+    finish_reason: str = "stop"
+    """`length` when the reply was cut off."""
+    usage: Usage = Usage(calls=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recall:
+    """Ask the memory. Answered with a tuple of `Memory`, best first; empty when the engine has no memory."""
+
+    collections: tuple[str, ...]
+    queries: tuple[str, ...]
+    k: int = 5
+    max_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Gather:
+    """Drive child flows independently of one another. Answered with the tuple of what they return."""
+
+    flows: tuple[Flow[Any], ...]
+
+
+Request = Generate | Recall | Gather
+Reply = Completion | Failure | tuple[Memory, ...] | tuple[Any, ...]
+Flow = Generator[Request, Any, T]
+
+
+def generate(call: Generate) -> Flow[Completion | Failure]:
+    """Yield a call and get its typed answer: `completion = yield from generate(call)`."""
+    answer: Completion | Failure = yield call
+    return answer
+
+
+def recall(request: Recall) -> Flow[tuple[Memory, ...]]:
+    """Yield a recall and get its typed answer."""
+    answer: tuple[Memory, ...] = yield request
+    return answer
+
+
+def gather(flows: Sequence[Flow[T]]) -> Flow[tuple[T, ...]]:
+    """Yield child flows and get what they return, in their order."""
+    answer: tuple[T, ...] = yield Gather(tuple(flows))
+    return answer

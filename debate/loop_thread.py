@@ -1,0 +1,70 @@
+"""An event loop in a thread of its own, so that plain functions can use async parts wherever they are called.
+
+An engine's backend belongs to one loop. Callers may have none (a script), one of their own (a notebook, a server), or
+several threads; all of them reach the engine through here. Knows nothing of what it runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import threading
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+_GRACE_SECONDS = 10.0
+
+
+class LoopThread:
+    """Runs coroutines on a background loop until closed."""
+
+    def __init__(self, name: str) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name=name, daemon=True)
+        self._thread.start()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Wait for `work`. Interrupted (Ctrl-C), it cancels the work and waits a while for it to clean up."""
+        ended = threading.Event()
+
+        async def guarded() -> T:
+            try:
+                return await work
+            finally:
+                ended.set()
+
+        future = asyncio.run_coroutine_threadsafe(guarded(), self._loop)
+        try:
+            return future.result()
+        except BaseException:
+            if not future.done():
+                future.cancel()
+                ended.wait(_GRACE_SECONDS)
+            raise
+
+    async def arun(self, work: Coroutine[Any, Any, T]) -> T:
+        """Wait for `work` from another loop; being cancelled cancels the work."""
+        return await asyncio.wrap_future(self._submit(work))
+
+    def _submit(self, work: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T]:
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    def close(self) -> None:
+        """Cancel what still runs, stop the loop and end the thread."""
+        if self._loop.is_closed():
+            return
+        self.run(_cancel_the_rest())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(_GRACE_SECONDS)
+        self._loop.close()
+
+
+async def _cancel_the_rest() -> None:
+    rest = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in rest:
+        task.cancel()
+    await asyncio.gather(*rest, return_exceptions=True)
+    loop = asyncio.get_running_loop()
+    await loop.shutdown_asyncgens()
+    await loop.shutdown_default_executor()

@@ -1,0 +1,194 @@
+"""Profiles from YAML: the built-in ones by name, and a user's own by path.
+
+The models below are the file format; `debate.types` holds the values they become. This module knows nothing of what
+the personas are told or asked: see `debate.prompts`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import unicodedata
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated, Any, cast
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from debate.errors import InputError, ProfileError
+from debate.located_yaml import Located, as_input_error, read_yaml
+from debate.resources import data_folder
+from debate.types import Component, MemorySettings, Persona, Profile, Sampling
+
+DEFAULT_COMPONENTS: tuple[Component, ...] = (
+    Component(
+        "confidence",
+        "How firmly, and how rightly so, the response commits to what it says: "
+        "0 is evasive or sure of what is wrong, 10 is as sure as the facts allow.",
+    ),
+    Component(
+        "relevance",
+        "How closely the response keeps to what was asked: 0 is beside the point, 10 is all of it to the point.",
+    ),
+    Component(
+        "accuracy",
+        "How correct the statements and the reasoning of the response are: 0 is wrong throughout, 10 is free of error.",
+    ),
+    Component(
+        "completeness",
+        "How much of what was asked the response covers: 0 is none of it, 10 is every part in the depth it needs.",
+    ),
+    Component(
+        "timeliness",
+        "How well the response holds as of today's date: 0 is out of date where that matters, "
+        "10 is up to date, or does not depend on the date.",
+    ),
+)
+"""The five score components of the article, for a profile that names none; each has weight 1."""
+
+_BUILT_IN_NAME = re.compile(r"[a-z0-9_-]{1,64}")
+
+
+def load_profile(name_or_path: str | Path) -> Profile:
+    """A built-in profile by its name, or a user's own by the path of its YAML file.
+
+    A `Path`, and a string that ends in `.yaml` or `.yml`, is a file; any other string is a built-in name. Without
+    `components` in the file, `DEFAULT_COMPONENTS` apply. Raises `ProfileError`, with file, line and field where the
+    fault is in the file.
+
+    >>> [persona.name for persona in load_profile("general").personas]
+    ['Critic', 'Supporter', 'Neutral Observer']
+    """
+    return _read_profile(name_or_path if _is_file(name_or_path) else _built_in_file(str(name_or_path)))
+
+
+def profile_names() -> list[str]:
+    """The built-in profiles, by name, in alphabetical order."""
+    return sorted(file.stem for file in data_folder("personas").glob("*.yaml") if _BUILT_IN_NAME.fullmatch(file.stem))
+
+
+def _is_file(name_or_path: str | Path) -> bool:
+    return isinstance(name_or_path, Path) or str(name_or_path).lower().endswith((".yaml", ".yml"))
+
+
+def _built_in_file(name: str) -> Path:
+    if any(separator in name for separator in ("/", "\\", os.sep)):
+        raise ProfileError(f"{name[:60]!r} is not a profile file", hint="a profile file ends in .yaml or .yml")
+    # Checked as text, before any folder is looked into.
+    if not _BUILT_IN_NAME.fullmatch(name):
+        raise ProfileError(f"{name[:60]!r} cannot be the name of a profile", hint=_names_hint(name[:60].lower()))
+    if name not in profile_names():
+        raise ProfileError(f"there is no built-in profile {name!r}", hint=_names_hint(name))
+    return data_folder("personas") / f"{name}.yaml"
+
+
+def _names_hint(name: str) -> str:
+    names = profile_names()
+    close = get_close_matches(name, names, n=1)
+    known = f"built-in profiles: {', '.join(names)}; your own is given by its path, such as ./mine.yaml"
+    return f"did you mean {close[0]!r}? {known}" if close else known
+
+
+def _read_profile(path: str | Path) -> Profile:
+    located = read_yaml(path, ProfileError)
+    data = located.data
+    if isinstance(data, dict):
+        data = {"name": located.file.stem, **cast("dict[str, Any]", data)}
+    try:
+        file = _ProfileModel.model_validate(data)
+    except ValidationError as found:
+        raise as_input_error(found, located, _ProfileModel, ProfileError) from None
+    return _to_profile(file, located)
+
+
+def _clean(text: str) -> str:
+    """In one Unicode form (NFC), without blanks at the ends."""
+    if any(unicodedata.category(character) == "Cs" for character in text):
+        raise ValueError("is not valid Unicode: it holds a lone surrogate")
+    return unicodedata.normalize("NFC", text).strip()
+
+
+def _not_empty(text: str) -> str:
+    if not text:
+        raise ValueError("is empty")
+    return text
+
+
+def _without_controls(text: str) -> str:
+    if found := next((c for c in text if unicodedata.category(c) in ("Cc", "Zl", "Zp")), None):
+        raise ValueError(f"a name must not hold the control character {found!a}")
+    return text
+
+
+_OptionalText = Annotated[str, AfterValidator(_clean)]
+_Text = Annotated[_OptionalText, AfterValidator(_not_empty)]
+_Name = Annotated[_Text, AfterValidator(_without_controls)]
+
+
+class _FileModel(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+
+
+class _ComponentModel(_FileModel):
+    name: _Name
+    description: _Text
+    weight: float = Field(default=1.0, ge=0, le=1)
+
+
+class _SamplingModel(_FileModel):
+    temperature: float | None = Field(default=None, ge=0)
+    top_p: float | None = Field(default=None, ge=0, le=1)
+    top_k: int | None = Field(default=None, ge=-1)  # 0 and -1 are every token, in vLLM
+    min_p: float | None = Field(default=None, ge=0, le=1)
+    max_tokens: int | None = Field(default=None, ge=1)
+
+
+class _MemoryModel(_FileModel):
+    collections: list[_Name] = []
+    k: int = Field(default=5, ge=1)
+    max_tokens: int | None = Field(default=None, ge=1)
+
+
+class _PersonaModel(_FileModel):
+    name: _Name
+    role: _Text
+    model: _Name | None = None
+    sampling: _SamplingModel = _SamplingModel()
+    agreement: int | None = Field(default=None, ge=0, le=10)
+    memory: _MemoryModel | None = None
+
+
+class _ProfileModel(_FileModel):
+    name: _Name
+    description: _OptionalText = ""
+    components: list[_ComponentModel] = Field(default=[], min_length=1)
+    personas: list[_PersonaModel] = Field(min_length=1)
+
+
+def _to_profile(model: _ProfileModel, located: Located) -> Profile:
+    components = [Component(each.name, each.description, each.weight) for each in model.components]
+    try:
+        return Profile(
+            model.name,
+            tuple(_to_persona(each) for each in model.personas),
+            tuple(components) or DEFAULT_COMPONENTS,
+            model.description,
+        )
+    except InputError as error:  # the types know the field, not the file
+        field = error.field or ""
+        line = located.line_of(tuple(int(part) if part.isdigit() else part for part in field.split(".")))
+        message = error.message.removeprefix(f"{field}: ")
+        raise ProfileError(message, file=located.file, line=line, field=field, hint=error.hint) from None
+
+
+def _to_persona(model: _PersonaModel) -> Persona:
+    memory = model.memory
+    return Persona(
+        model.name,
+        model.role,
+        model=model.model,
+        sampling=Sampling(**model.sampling.model_dump()),
+        agreement=model.agreement,
+        memory=memory
+        and MemorySettings(collections=tuple(memory.collections), k=memory.k, max_tokens=memory.max_tokens),
+    )

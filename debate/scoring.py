@@ -1,0 +1,127 @@
+"""From a scoring tensor to one score a candidate, and from scores to probabilities.
+
+NaN means *unscored*. It is carried or left out, never read as a zero. Pure array maths: this module does not know
+what a debate, a model or a reply is, nor why a cell was left unscored.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from debate.types import FloatArray
+
+Method = Literal["article", "weighted_mean", "mk1"]
+
+
+def normalize_tensor(S: ArrayLike, weights: ArrayLike, method: Method = "article", quorum: int = 1) -> FloatArray:
+    """One score a candidate from the scoring tensor; shape (J,), NaN for a candidate that nobody scored.
+
+    With every cell scored, and scores `S[r, i, j, k]` in 0..10:
+
+        article         1 / (R*I*K)       * sum_{r,i,k} weights[k] * S[r, i, j, k]
+        weighted_mean   1 / (R*I*sum(w))  * sum_{r,i,k} weights[k] * S[r, i, j, k]
+        mk1             1 / (R*I)         * sum_{r,i,k} weights[k] * S[r, i, j, k]
+
+    `article` is the normalised score of "TextEvolve Evaluate" (seed 003); with weights in [0, 1] it lies in 0..10.
+    `weighted_mean` lies in 0..10 for any weights that are not negative. `mk1` is what the article's first reference
+    notebook computes; it lies in 0..10*K.
+
+    An agent scored a candidate in a round if all K cells are there. With cells missing, the mean runs over the agents
+    that scored the candidate, within each round, and then over the rounds in which at least `quorum` of them did.
+
+    S: (R, I, J, K), NaN where a cell was not scored. weights: (K,), finite.
+
+    Raises ValueError for shapes that do not fit, infinite scores or weights, an unknown method, `quorum` below 1,
+    weights that sum to 0 under `weighted_mean`, and results too large for a float.
+    """
+    tensor, weight_vector = _checked(S, weights)  # (R, I, J, K), (K,)
+    if quorum < 1:
+        raise ValueError(f"quorum must be at least 1, got {quorum}")
+    coefficients = _coefficients(weight_vector, method)  # (K,)
+    with np.errstate(over="ignore", invalid="ignore"):
+        # Not a matrix product: BLAS rounds equal rows differently, and equal candidates must tie exactly.
+        weighted = (tensor * coefficients).sum(axis=3)  # (R, I, J)
+        missing: NDArray[np.int_] = np.isnan(tensor).sum(axis=3)  # (R, I, J)
+        scored = missing == 0  # (R, I, J)
+        by_round = _mean_where(weighted, scored, axis=1)  # (R, J)
+        agents: NDArray[np.int_] = scored.sum(axis=1)  # (R, J)
+        enough = agents >= quorum  # (R, J)
+        scores = _mean_where(by_round, enough, axis=0)  # (J,)
+    if not np.isfinite(scores[enough.any(axis=0)]).all():
+        raise ValueError("the scores and weights are too large: their weighted sum is beyond a float")
+    return scores
+
+
+def softmax(scores: ArrayLike, temperature: float = 1.0) -> FloatArray:
+    """Probabilities `exp(s / temperature) / sum(exp(s / temperature))` over the scored candidates; shape (J,).
+
+    The article's selection distribution s_phi (seed 003), with a temperature: near 0 all goes to the best candidate,
+    large values make the scored candidates equally likely. Unscored (NaN) candidates have probability 0; when
+    nothing is scored all are 0, otherwise they sum to 1. An empty input gives an empty result.
+
+    scores: (J,), finite or NaN.
+
+    Raises ValueError for scores that are infinite or not one-dimensional, and for a temperature that is not positive
+    and finite.
+    """
+    if not (math.isfinite(temperature) and temperature > 0):
+        raise ValueError(f"temperature must be positive and finite, got {temperature}")
+    values = np.asarray(scores, dtype=np.float64)  # (J,)
+    if values.ndim != 1:
+        raise ValueError(f"scores must have shape (J,), got {values.shape}")
+    if np.isinf(values).any():
+        raise ValueError("scores must be finite, or NaN for unscored")
+    probabilities = np.zeros_like(values)  # (J,)
+    scored = ~np.isnan(values)  # (J,)
+    if scored.any():
+        # Shifted before it is divided, so that the best is exp(0) and nothing overflows upwards.
+        with np.errstate(over="ignore", under="ignore"):
+            powers = np.exp((values[scored] - values[scored].max()) / temperature)  # (scored,)
+            probabilities[scored] = powers / powers.sum()
+    return probabilities
+
+
+def _checked(S: ArrayLike, weights: ArrayLike) -> tuple[FloatArray, FloatArray]:
+    # C order, so that the sums run in the same order, to the last digit, however the input lies in memory.
+    tensor = np.asarray(S, dtype=np.float64, order="C")  # (R, I, J, K)
+    weight_vector = np.asarray(weights, dtype=np.float64)  # (K,)
+    if tensor.ndim != 4:
+        raise ValueError(f"S must have shape (R, I, J, K), got {tensor.shape}")
+    if tensor.shape[3] == 0:
+        raise ValueError(f"S has no component to score: its shape is {tensor.shape}")
+    if weight_vector.shape != tensor.shape[3:]:
+        raise ValueError(f"weights must have shape ({tensor.shape[3]},), as S has it, got {weight_vector.shape}")
+    if np.isinf(tensor).any():
+        raise ValueError("scores must be finite, or NaN for unscored")
+    if not np.isfinite(weight_vector).all():
+        raise ValueError("weights must be finite")
+    return tensor, weight_vector
+
+
+def _coefficients(weights: FloatArray, method: Method) -> FloatArray:
+    """What each component's score is multiplied by; (K,)."""
+    if method == "article":
+        return weights / len(weights)
+    if method == "mk1":
+        return weights
+    if method != "weighted_mean":
+        raise ValueError(f"unknown method {method!r}, expected one of {', '.join(get_args(Method))}")
+    largest = float(np.abs(weights).max())
+    relative = weights / largest if largest else weights  # (K,), so that the sum cannot overflow
+    total = float(relative.sum())
+    # Mixed signs that cancel seldom give an exact 0 in floats: 0.1 + 0.7 - 0.8 is -1e-16.
+    if abs(total) <= 1e-12:
+        raise ValueError("weights sum to 0, so there is no weighted mean")
+    return relative / total
+
+
+def _mean_where(values: FloatArray, mask: NDArray[np.bool_], axis: int) -> FloatArray:
+    """Mean over `axis` of the values under the mask; NaN where it covers none."""
+    total: FloatArray = np.where(mask, values, 0.0).sum(axis=axis)
+    count = mask.sum(axis=axis)
+    means = np.full(total.shape, np.nan)
+    return np.divide(total, count, out=means, where=count > 0)

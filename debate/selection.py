@@ -1,0 +1,144 @@
+"""Which candidates are chosen, given their scores or probabilities, and which of them are tied.
+
+None and NaN mean unscored, and an unscored candidate is never chosen. Ties are never hidden: each way of choosing has
+a function beside it that names the tied. This module does not know where scores come from, and draws nothing that its
+seed does not determine.
+
+Two scores tie when they are equal to within rounding (1e-9 of their size, or 1e-12); two integers when they are equal.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from numbers import Integral, Real
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Scores = Sequence[float | None] | NDArray[np.floating[Any]] | NDArray[np.integer[Any]]
+
+
+def argmax(scores: Scores, ties: Literal["first", "seeded"] = "first", seed: int = 0) -> int | None:
+    """Index of the candidate with the highest score; None when nothing is scored.
+
+    Among tied candidates it is the lowest index, or with `ties="seeded"` one drawn by `seed`, each equally likely.
+
+    Raises ValueError for another `ties`, and TypeError for a score that is not a number.
+    """
+    if ties not in ("first", "seeded"):
+        raise ValueError(f"unknown ties {ties!r}, expected first or seeded")
+    tiers = _tiers(scores)
+    if not tiers:
+        return None
+    best = tiers[0]
+    return best[0] if ties == "first" else best[int(np.random.default_rng(seed).integers(len(best)))]
+
+
+def tied_best(scores: Scores) -> tuple[int, ...]:
+    """Indices that share the highest score, in order; empty when it is one candidate's alone, or nothing is scored.
+
+    Raises TypeError for a score that is not a number.
+    """
+    tiers = _tiers(scores)
+    return tuple(tiers[0]) if tiers and len(tiers[0]) > 1 else ()
+
+
+def sample(probabilities: ArrayLike, seed: int) -> int | None:
+    """Index drawn with these probabilities, the same for the same seed; None when all are 0.
+
+    The article's other selection (seed 003), with probabilities from `softmax`. They are taken as proportions, so a
+    sum that rounding has moved off 1 is no error. A candidate of probability 0 is never drawn.
+
+    probabilities: (J,), finite and not negative.
+
+    Raises ValueError for anything else.
+    """
+    values = np.asarray(probabilities, dtype=np.float64)  # (J,)
+    if values.ndim != 1:
+        raise ValueError(f"probabilities must have shape (J,), got {values.shape}")
+    if not (np.isfinite(values).all() and (values >= 0).all()):
+        raise ValueError("probabilities must be finite and not negative")
+    possible = np.flatnonzero(values)  # (possible,)
+    if not possible.size:
+        return None
+    with np.errstate(under="ignore"):
+        shares = values[possible] / values.max()  # (possible,), so that the sum cannot overflow
+        shares /= shares.sum()
+    return int(np.random.default_rng(seed).choice(possible, p=shares))
+
+
+def keep_best(
+    scores: Scores,
+    n: int,
+    higher_is_better: bool = True,
+    ties: Literal["stable"] = "stable",
+) -> list[int]:
+    """Indices of the `n` best candidates, best first; fewer when fewer are scored.
+
+    Tied candidates keep their input order (`ties="stable"`, the only rule), so a cut inside a tie falls by position:
+    `tied_at_cut` tells. With `higher_is_better=False` the lowest scores are the best, as for error counts.
+
+    Raises ValueError for `n` below 1 or another `ties`, and TypeError for a score that is not a number.
+    """
+    if ties != "stable":
+        raise ValueError(f"unknown ties {ties!r}, expected stable")
+    _check_n(n)
+    return [index for tier in _tiers(scores, higher_is_better) for index in tier][:n]
+
+
+def tied_at_cut(scores: Scores, n: int, higher_is_better: bool = True) -> list[int]:
+    """Indices of all candidates that share the score at which `keep_best` cuts, in input order, kept or not.
+
+    Empty when the cut falls between two scores, or nothing is cut off.
+
+    Raises ValueError for `n` below 1, and TypeError for a score that is not a number.
+    """
+    _check_n(n)
+    start = 0
+    for tier in _tiers(scores, higher_is_better):
+        if start < n < start + len(tier):
+            return tier
+        start += len(tier)
+    return []
+
+
+def _check_n(n: int) -> None:
+    if n < 1:
+        raise ValueError(f"n must be at least 1, got {n}")
+
+
+def _tiers(scores: Scores, higher_is_better: bool = True) -> list[list[int]]:
+    """The scored indices in groups of tied scores, best group first, each in input order."""
+    values = _numbers(scores)
+    ranked = sorted(values, key=lambda index: values[index], reverse=higher_is_better)
+    tiers: list[list[int]] = []
+    for index in ranked:
+        # Against the best of the group, so that a chain of near-ties cannot join scores that are far apart.
+        if tiers and _tie(values[tiers[-1][0]], values[index]):
+            tiers[-1].append(index)
+        else:
+            tiers.append([index])
+    return [sorted(tier) for tier in tiers]
+
+
+def _tie(a: float, b: float) -> bool:
+    if isinstance(a, int) and isinstance(b, int):
+        return a == b  # error counts above 1e9 that differ by one are no rounding
+    return math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-12)
+
+
+def _numbers(scores: Scores) -> dict[int, float]:
+    """Index -> score as a Python int or float, of the scored candidates alone."""
+    values: Iterable[object] = scores.tolist() if isinstance(scores, np.ndarray) else scores
+    numbers: dict[int, float] = {}
+    for index, value in enumerate(values):
+        if value is None:
+            continue
+        if isinstance(value, bool) or not isinstance(value, Real):
+            raise TypeError(f"score {index} must be a number or None, got {type(value).__name__}")
+        number = int(value) if isinstance(value, Integral) else float(value)
+        if isinstance(number, int) or not math.isnan(number):
+            numbers[index] = number
+    return numbers

@@ -1,0 +1,135 @@
+"""Many evaluations at once, yielded as they finish, reading their tasks no faster than they are evaluated.
+
+Holds one task more than there is room for, and a bounded number of finished evaluations that nobody has taken yet; so
+a stream of any length needs the memory of its open debates.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from debate.admission import Admission
+from debate.errors import BackendDead, TaskError
+from debate.evaluation import Evaluation, failed
+from debate.evaluators.base import Evaluator
+from debate.runner import Runner
+from debate.types import Failure, Task
+
+_UNTAKEN = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A task under its name in the run, its evaluator, and its place in the input."""
+
+    position: int
+    task: Task
+    evaluator: Evaluator
+
+
+def named(tasks: Iterable[Task]) -> Iterator[Task]:
+    """The tasks with names that are theirs alone: of equal tasks without an id, later ones get `-2`, `-3`, ...
+
+    Raises:
+        TaskError: when an id was given twice.
+    """
+    seen: dict[str, int] = {}
+    for task in tasks:
+        count = seen[task.id] = seen.get(task.id, 0) + 1
+        if count == 1:
+            yield task
+        elif task.has_given_id:
+            raise TaskError(f"the id {task.id!r} stands twice", field="id")
+        else:
+            name = f"{task.id}-{count}"
+            seen[name] = 1
+            yield Task(task.x, task.candidates, name, task.context, task.metadata)
+
+
+async def stream(runner: Runner, admission: Admission, jobs: Iterable[Job]) -> AsyncIterator[tuple[int, Evaluation]]:
+    """Yield (position, evaluation) as they finish.
+
+    When the backend dies, the evaluations under way come back as failed, and then `BackendDead` is raised. Errors of
+    the iterable itself are raised once what is under way has been cancelled.
+    """
+    state = _Stream(runner, admission, jobs)
+    feeder = asyncio.ensure_future(state.feed())
+    try:
+        while (item := await state.finished.get()) is not None:
+            yield item
+        await feeder
+        if state.death is not None:
+            raise state.death
+    finally:
+        await _cancel([feeder, *state.under_way])
+
+
+async def evaluate_one(runner: Runner, admission: Admission, job: Job) -> Evaluation:
+    """Evaluate one job once there is room for it."""
+    cost = await admission.enter(job.evaluator.footprint(job.task))
+    try:
+        return await runner.evaluate(job.evaluator, job.task)
+    finally:
+        admission.leave(cost)
+
+
+class _Stream:
+    """One stream under way. A job waits for room in the feeder, so that jobs start in order."""
+
+    def __init__(self, runner: Runner, admission: Admission, jobs: Iterable[Job]) -> None:
+        self.runner = runner
+        self.admission = admission
+        self.jobs = iter(jobs)
+        # Reading a list cannot block; reading a file or a user's generator can.
+        self.reads_inline = isinstance(jobs, Sequence)
+        self.finished: asyncio.Queue[tuple[int, Evaluation] | None] = asyncio.Queue(_UNTAKEN)
+        self.under_way: set[asyncio.Task[None]] = set()
+        self.death: BackendDead | None = None
+
+    async def feed(self) -> None:
+        """Start the jobs, one after the other, as room appears. None in the queue says that all are done."""
+        try:
+            while self.death is None and (job := await self._next()) is not None:
+                cost = await self.admission.enter(job.evaluator.footprint(job.task))
+                task = asyncio.ensure_future(self._one(job, cost))
+                self.under_way.add(task)
+                task.add_done_callback(self.under_way.discard)
+            while self.under_way:
+                await asyncio.wait(self.under_way)
+        except Exception:
+            await _cancel(self.under_way)
+            raise
+        finally:
+            await self.finished.put(None)
+
+    async def _next(self) -> Job | None:
+        if self.reads_inline:
+            return next(self.jobs, None)
+        return await asyncio.to_thread(next, self.jobs, None)
+
+    async def _one(self, job: Job, cost: int) -> None:
+        try:
+            evaluation = await self._evaluate(job)
+            # Room is given back only when the result has found a place: nobody taking results holds up new debates.
+            await self.finished.put((job.position, evaluation))
+        finally:
+            self.admission.leave(cost)
+
+    async def _evaluate(self, job: Job) -> Evaluation:
+        if self.death is None:
+            try:
+                return await self.runner.evaluate(job.evaluator, job.task)
+            except BackendDead as death:
+                self.death = self.death or death
+        failure = Failure("backend_dead", self.death.message)
+        return failed(job.task.id, job.evaluator.name, len(job.task.candidates), failure, job.evaluator.scale)
+
+
+async def _cancel(tasks: Iterable[asyncio.Future[Any]]) -> None:
+    pending = [task for task in tasks if not task.done()]
+    for task in pending:
+        task.cancel()
+    await asyncio.gather(*pending, return_exceptions=True)

@@ -1,0 +1,91 @@
+"""Make a tiny Llama with random weights, a tokenizer and a chat template: a model that is always there.
+
+    python scripts/make_tiny_model.py DIR
+
+Takes a few seconds and downloads nothing. What it says is noise: it exists so that the whole machinery (vLLM, prefix
+cache, structured decoding) can run for real where no weights are to be had.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+CHAT_TEMPLATE = (
+    "{% for message in messages %}<|im_start|>{{ message['role'] }}\n{{ message['content'] }}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+SPECIAL_TOKENS = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
+REPOSITORY = Path(__file__).resolve().parents[1]
+
+
+def make_tiny_model(folder: Path, *, context_length: int = 32768, seed: int = 0) -> Path:
+    """Write the model to `folder` unless it is there already."""
+    if (folder / "model.safetensors").is_file():
+        return folder
+    import torch
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    tokenizer = _tokenizer()
+    config = LlamaConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=128,
+        intermediate_size=256,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        max_position_embeddings=context_length,
+        tie_word_embeddings=True,
+        bos_token_id=0,
+        eos_token_id=2,
+    )
+    torch.manual_seed(seed)
+    folder.mkdir(parents=True, exist_ok=True)
+    tokenizer.save_pretrained(folder)
+    LlamaForCausalLM(config).to(torch.bfloat16).save_pretrained(folder)
+    return folder
+
+
+def _tokenizer():  # type: ignore[no-untyped-def]
+    """Byte-level BPE, trained on the project's own templates, personas and demo tasks."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+    from transformers import PreTrainedTokenizerFast
+
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=2048,
+        special_tokens=SPECIAL_TOKENS,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(_corpus(), trainer)
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        bos_token="<|endoftext|>",
+        eos_token="<|im_end|>",
+        pad_token="<|endoftext|>",
+        chat_template=CHAT_TEMPLATE,
+    )
+
+
+def _corpus() -> list[str]:
+    texts = [path.read_text(encoding="utf-8") for path in sorted((REPOSITORY / "templates").rglob("*.j2"))]
+    texts += [path.read_text(encoding="utf-8") for path in sorted((REPOSITORY / "personas").glob("*.yaml"))]
+    tasks = REPOSITORY / "scripts" / "demo_tasks.jsonl"
+    for line in tasks.read_text(encoding="utf-8").splitlines():
+        task = json.loads(line)
+        texts += [task["x"], *task["candidates"]]
+    components = ("confidence", "relevance", "accuracy", "completeness", "timeliness")
+    scores = ", ".join(f'"{name}": 7.5' for name in components)
+    return [*texts, *(['{"comment": "The", "scores": {' + scores + '}}, "candidates": {"A": '] * 50)]
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--context-length", type=int, default=32768)
+    arguments = parser.parse_args()
+    print(make_tiny_model(arguments.folder, context_length=arguments.context_length))

@@ -1,0 +1,333 @@
+"""`debate show`: what a reader finds in it, and that nothing a model wrote can act on the terminal."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from debate.cli.show import show
+from debate.errors import InputError
+from debate.evaluation import Evaluation
+from debate.jobs.results import ResultsFile
+from debate.types import Failure, Memory, Rejected, Transcript, Turn, Usage
+
+NAN = float("nan")
+app = typer.Typer()
+app.command()(show)
+
+COMPONENTS = ("accuracy", "relevance")
+
+
+def turn(round: int, agent: str, scores: list[list[float]], **said: object) -> Turn:  # noqa: A002
+    spoken = Turn(
+        round=round,
+        agent=agent,
+        labels={"A": 1, "B": 0},
+        scores=np.array(scores),  # (J, K)
+        overall=f"{agent} compares them.",
+        comments=("The first is wrong.", "The second is right."),
+    )
+    return replace(spoken, **said)  # pyright: ignore[reportArgumentType]
+
+
+def failed_turn(round: int, agent: str) -> Turn:  # noqa: A002
+    return turn(
+        round,
+        agent,
+        [[NAN, NAN], [NAN, NAN]],
+        overall="",
+        comments=(),
+        failure=Failure("unreadable_reply", "no readable reply in 1 tries", round, agent),
+        rejected=(Rejected("I like the \x1b[2Jsecond", "not_json", "The reply holds no JSON object."),),
+    )
+
+
+def debate_of(*turns: Turn, task_id: str = "sky", **changes: object) -> Evaluation:
+    evaluation = Evaluation(
+        task_id=task_id,
+        evaluator="debate",
+        status="ok",
+        scores=np.array([3.0, 8.25]),
+        probabilities=np.array([0.005, 0.995]),
+        selected=1,
+        components=COMPONENTS,
+        agents=("Critic", "Supporter"),
+        cv=(0.25, 0.05),
+        rounds_run=2,
+        stop_reason="converged",
+        transcript=Transcript(turns),
+        usage=Usage(12_000, 8_000, 900, 4),
+        seconds=12.34,
+    )
+    return replace(evaluation, **changes)  # pyright: ignore[reportArgumentType]
+
+
+TWO_ROUNDS = debate_of(
+    turn(0, "Critic", [[2, 3.5], [8, 9]]),
+    turn(0, "Supporter", [[4, 3], [9, 7]]),
+    turn(1, "Critic", [[3, 3], [8, 8.25]]),
+    turn(1, "Supporter", [[3, 3], [8, 8.25]]),
+)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "out"
+
+
+def write(folder: Path, *evaluations: Evaluation) -> None:
+    with ResultsFile(folder / "results.jsonl") as results:
+        for evaluation in evaluations:
+            results.append(evaluation)
+
+
+def shown(*arguments: str | Path, **environment: str) -> str:
+    env = {"COLUMNS": "80", "FORCE_COLOR": None, "TTY_COMPATIBLE": None} | environment
+    result = CliRunner().invoke(app, [str(each) for each in arguments], env=env, catch_exceptions=False)
+    assert result.exit_code == 0
+    return result.output
+
+
+def words(text: str) -> str:
+    """The text without the line ends and blanks of its layout."""
+    return " ".join(text.split())
+
+
+def fault(*arguments: str | Path) -> InputError:
+    with pytest.raises(InputError) as caught:
+        shown(*arguments)
+    return caught.value
+
+
+# What a reader finds
+
+
+def test_a_debate_is_told_from_its_head_to_its_usage(folder: Path) -> None:
+    write(folder, TWO_ROUNDS)
+    text = words(shown(folder))
+    in_order = [
+        "sky evaluator debate, status ok rounds 2 stopped the agents agree (converged) selected candidate 2 (A) of 2",
+        "Round 1",
+        "Critic Critic compares them. 1 (B) The first is wrong. 2 (A) The second is right.",
+        "Supporter Supporter compares them.",
+        "CV 0.250; the debate goes on.",
+        "Round 2",
+        "CV 0.050; stopped: the agents agree (converged).",
+        "Result",
+        "1 (B) 3.00 0.005 2",
+        "2 (A) 8.25 0.995 1 selected",
+        "4 calls, 12,000 prompt tokens (8,000 from the cache), 900 completion tokens, 12.3 s",
+    ]
+    places = [text.index(part) for part in in_order]
+    assert places == sorted(places)
+
+
+def test_a_turn_shows_its_scores_with_the_decimals_they_have(folder: Path) -> None:
+    write(folder, TWO_ROUNDS)
+    text = words(shown(folder))
+    assert "1 (B) 2.0 3.5 2 (A) 8.0 9.0" in text
+    assert "1 (B) 4 3 2 (A) 9 7" in text
+    assert "1 (B) 3.00 3.00 2 (A) 8.00 8.25" in text
+
+
+def test_the_results_file_may_be_given_itself(folder: Path) -> None:
+    write(folder, TWO_ROUNDS)
+    assert shown(folder / "results.jsonl") == shown(folder)
+
+
+def test_a_failed_turn_shows_why_and_its_raw_replies_when_asked(folder: Path) -> None:
+    write(folder, debate_of(failed_turn(0, "Critic"), status="partial", error="1 of 1 turns failed", cv=(NAN,)))
+    brief, raw = words(shown(folder)), words(shown(folder, "--raw"))
+    for text in (brief, raw):
+        assert "failed (unreadable_reply): no readable reply in 1 tries" in text
+        assert "reply 1 could not be read (not_json): The reply holds no JSON object." in text
+        assert "error 1 of 1 turns failed" in text
+        assert "CV undefined" in text
+    assert "I like the" not in brief
+    assert "--raw shows what they said" in brief
+    assert r"I like the \x1b[2Jsecond" in raw
+
+
+def test_recalled_memories_are_shown_with_their_score(folder: Path) -> None:
+    memories = (Memory("Blue light scatters most.", score=0.75), Memory("No score here."))
+    write(folder, debate_of(turn(0, "Critic", [[2, 3], [8, 9]], memories=memories)))
+    assert "recalled: - Blue light scatters most. (score 0.75) - No score here. Critic compares" in words(shown(folder))
+
+
+def test_ties_and_candidates_nobody_scored_are_told(folder: Path) -> None:
+    tie = debate_of(
+        scores=np.array([7.0, NAN, 7.0, 9.0]),
+        probabilities=np.array([0.1, 0.0, 0.1, 0.8]),
+        selected=0,
+        tied=(0, 2),
+    )
+    text = words(shown(write_one(folder, tie)))
+    assert "tied best candidates 1, 3" in text
+    assert "1 7.00 0.100 2 selected 2 unscored 0.000 - 3 7.00 0.100 2 tied 4 9.00 0.800 1" in text
+
+
+def write_one(folder: Path, evaluation: Evaluation) -> Path:
+    write(folder, evaluation)
+    return folder
+
+
+def test_an_evaluation_in_which_nothing_was_scored_selects_none(folder: Path) -> None:
+    nothing = debate_of(
+        scores=np.array([NAN, NAN]), probabilities=np.zeros(2), selected=None, status="failed", stop_reason="failed"
+    )
+    text = words(shown(write_one(folder, nothing)))
+    assert "selected none of 2" in text
+    assert "stopped no agent gave a readable reply (failed)" in text
+
+
+def test_a_scale_on_which_less_is_better_ranks_from_below(folder: Path) -> None:
+    errors = debate_of(scale=replace(TWO_ROUNDS.scale, higher_is_better=False), selected=0)
+    assert "1 3.00 0.005 1 selected 2 8.25 0.995 2" in words(shown(write_one(folder, errors)))
+
+
+def test_the_members_of_a_balanced_debate_come_one_after_the_other(folder: Path) -> None:
+    reverse = debate_of(
+        *(replace(each, labels={"A": 0, "B": 1}) for each in TWO_ROUNDS.transcript), stop_reason="max_rounds"
+    )
+    both = debate_of(members=(TWO_ROUNDS, reverse), order_agreement=False, cv=(), stop_reason=None)
+    text = words(shown(write_one(folder, both)))
+    in_order = [
+        "Member 1 of 2: debate, candidates shown in the order 2, 1",
+        "1 (B) The first is wrong.",
+        "Result of member 1",
+        "Member 2 of 2: debate, candidates shown in the order 1, 2",
+        "1 (A) The first is wrong.",
+        "the last round allowed (max_rounds).",
+        "Result of member 2",
+        "The two candidate orders choose different candidates.",
+    ]
+    places = [text.index(part) for part in in_order]
+    assert places == sorted(places)
+
+
+# Which one is shown
+
+
+def test_without_a_task_id_the_first_is_shown_and_the_others_counted(folder: Path) -> None:
+    write(folder, *(debate_of(task_id=name) for name in ("first", "second", "third")))
+    text = words(shown(folder))
+    assert text.startswith("first ")
+    assert "2 other tasks in" in text
+    assert "--list" in text
+    assert words(shown(folder, "second")).startswith("second ")
+    assert "other task" not in shown(folder, "second")
+
+
+def test_the_list_has_a_row_a_task(folder: Path) -> None:
+    write(folder, TWO_ROUNDS, debate_of(task_id="sea", status="failed", selected=None, stop_reason="failed"))
+    text = words(shown(folder, "--list"))
+    assert "sky ok converged 2 2 8.25" in text
+    assert "sea failed failed 2 none -" in text
+
+
+def test_an_unknown_task_id_is_refused_with_close_ones(folder: Path) -> None:
+    write(folder, *(debate_of(task_id=name) for name in ("moon-phases", "tides")))
+    assert fault(folder, "moon-phase").hint == "did you mean 'moon-phases'?"
+    assert fault(folder, "moon").hint == "did you mean 'moon-phases'?"
+    assert fault(folder, "xyz").hint == "--list shows the ids of all tasks"
+
+
+def test_a_place_without_results_is_refused(folder: Path, tmp_path: Path) -> None:
+    assert "there is no results file" in fault(tmp_path).message
+    write(folder)
+    assert "holds no evaluation yet" in fault(folder).message
+    assert "holds no evaluation yet" in fault(folder, "--list").message
+
+
+def test_the_list_and_a_task_id_do_not_go_together(folder: Path) -> None:
+    write(folder, TWO_ROUNDS)
+    assert "--list shows all tasks" in fault(folder, "sky", "--list").message
+
+
+# The texts, from the eval set
+
+
+def test_with_the_eval_set_the_texts_that_were_judged_are_shown(folder: Path, tmp_path: Path) -> None:
+    evalset = tmp_path / "tasks.jsonl"
+    evalset.write_text(
+        '{"id": "sea", "x": "?", "candidates": ["a"]}\n'
+        '{"id": "sky", "x": "Why is the sky blue?", "context": ["It is noon."], '
+        '"candidates": ["Because of the sea.", {"text": "Rayleigh scattering.", "generator": "some-model"}]}\n',
+        encoding="utf-8",
+    )
+    write(folder, TWO_ROUNDS, debate_of(task_id="sea"), debate_of(task_id="sand"))
+    text = words(shown(folder, "sky", "--evalset", evalset))
+    assert (
+        "Why is the sky blue? Context 1 It is noon. Candidate 1 Because of the sea. "
+        "Candidate 2: by some-model Rayleigh scattering. Round 1"
+    ) in text
+    assert "Why is the sky blue?" not in shown(folder, "sky")
+    assert "has 1 candidates, and 2 were evaluated" in fault(folder, "sea", "--evalset", evalset).message
+    assert "there is no task 'sand'" in fault(folder, "sand", "--evalset", evalset).message
+
+
+# On a terminal and off it
+
+
+@pytest.mark.parametrize("columns", [40, 80, 120])
+def test_no_line_is_wider_than_the_terminal(folder: Path, columns: int) -> None:
+    long = {"overall": "word " * 60, "comments": ("a" * 200, "b c " * 50)}
+    names = tuple(f"component-{k}" for k in range(8))
+    wide = debate_of(turn(0, "Critic", [[7.0] * 8, [8.0] * 8], **long), components=names, task_id="t" * 150)
+    write(folder, wide, TWO_ROUNDS)
+    for text in (shown(folder, COLUMNS=str(columns)), shown(folder, "--list", COLUMNS=str(columns))):
+        assert max(map(len, text.splitlines())) <= columns
+
+
+def test_many_components_are_set_out_in_rows_where_columns_would_not_fit(folder: Path) -> None:
+    names = tuple(f"component-{k}" for k in range(8))
+    write(folder, debate_of(turn(0, "Critic", [[7.0] * 8, [8.0] * 8]), components=names))
+    assert "component-5 7 8" in words(shown(folder, COLUMNS="80"))
+    assert "1 (B) 7 7 7 7 7 7 7 7" in words(shown(folder, COLUMNS="160"))
+
+
+def test_piped_output_holds_no_escape_sequences(folder: Path) -> None:
+    write(folder, TWO_ROUNDS)
+    assert "\x1b" not in shown(folder)
+    assert "\x1b" in shown(folder, FORCE_COLOR="1")
+
+
+EVIL = "\x1b[2J\x1b]0;title\x07\x9b31m\u202edlrow\r[red]markup[/red] [/] :smile: \x00\x7f"
+
+
+@pytest.mark.parametrize("force_color", [None, "1"])
+def test_nothing_a_model_wrote_acts_on_the_terminal(
+    folder: Path, force_color: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evil = turn(
+        0,
+        f"Critic{EVIL}",
+        [[2, 3], [8, 9]],
+        overall=EVIL,
+        comments=(EVIL, EVIL),
+        labels={f"A{EVIL}": 1, "B": 0},
+        memories=(Memory(EVIL),),
+        rejected=(Rejected(EVIL, EVIL, EVIL),),
+    )
+    failed = replace(failed_turn(0, "Supporter"), failure=Failure(EVIL, EVIL))
+    write(
+        folder,
+        debate_of(evil, failed, task_id=f"sky{EVIL}", evaluator=EVIL, error=EVIL, components=(EVIL, "relevance")),
+    )
+    colour = {} if force_color is None else {"FORCE_COLOR": force_color}
+    for arguments in ([folder, "--raw"], [folder, "--list"]):
+        text = shown(*arguments, COLUMNS="300", **colour)
+        for control in ("\x1b[2J", "\x1b]", "\x07", "\x9b", "\u202e", "\r", "\x00", "\x7f"):
+            assert control not in text
+        assert r"\x1b[2J\x1b]0;title\x07\x9b31m\u202edlrow\x0d[red]markup[/red] [/] :smile: \x00\x7f" in text
+
+
+def test_a_text_that_stdout_cannot_encode_is_spelt_out(folder: Path) -> None:
+    write(folder, debate_of(turn(0, "Critic", [[2, 3], [8, 9]], overall="caf\u00e9 \U0001f600")))
+    result = CliRunner(charset="ascii").invoke(app, [str(folder)], env={"COLUMNS": "80"}, catch_exceptions=False)
+    assert r"caf\xe9 \U0001f600" in result.output

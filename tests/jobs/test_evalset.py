@@ -1,0 +1,245 @@
+"""Reading an eval set: what is accepted, and that every fault is found at its file, line and field."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import tracemalloc
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from debate.errors import ConfigError, TaskError
+from debate.jobs.evalset import check_evalset, read_evalset
+from debate.types import Candidate, Task
+
+GOOD = '{"x": "What is 2 + 2?", "candidates": ["4", "5"]}'
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "tasks.jsonl"
+
+
+def tasks_in(file: Path, text: str | bytes) -> list[Task]:
+    file.write_bytes(text if isinstance(text, bytes) else text.encode("utf-8"))
+    return list(read_evalset(file))
+
+
+def fault_in(file: Path, text: str | bytes) -> TaskError:
+    with pytest.raises(TaskError) as caught:
+        tasks_in(file, text)
+    assert caught.value.file == str(file)
+    return caught.value
+
+
+def line(**changes: Any) -> str:
+    """A good task with some keys changed."""
+    return json.dumps({"x": "What is 2 + 2?", "candidates": ["4", "5"]} | changes)
+
+
+# What is accepted
+
+
+def test_a_line_with_everything_set_becomes_a_task(file: Path) -> None:
+    full = {"text": "4", "id": "c1", "generator": "some-model", "metadata": {"n": 1}}
+    text = line(id="sum", candidates=[full, "5"], context=["2 + 1 is 3"], metadata={"topic": "sums"})
+    [task] = tasks_in(file, text)
+    assert (task.id, task.x, task.context, task.metadata) == (
+        "sum",
+        "What is 2 + 2?",
+        ("2 + 1 is 3",),
+        {"topic": "sums"},
+    )
+    assert task.candidates == (Candidate("4", "c1", "some-model", {"n": 1}), Candidate("5"))
+
+
+def test_null_is_as_good_as_a_key_left_out_where_it_may_be_left_out(file: Path) -> None:
+    nothing = {"id": None, "generator": None, "metadata": None}
+    with_nulls, plain = tasks_in(
+        file,
+        line(id=None, context=None, metadata=None, candidates=[{"text": "4"} | nothing, "5"]) + "\n" + GOOD,
+    )
+    assert with_nulls == plain
+    assert not with_nulls.has_given_id
+
+
+def test_blank_lines_a_byte_order_mark_and_windows_line_ends_are_no_fault(file: Path) -> None:
+    text = b"\xef\xbb\xbf" + f"{line(id='a')}\r\n\r\n   \n{line(id='b')}".encode()
+    assert [task.id for task in tasks_in(file, text)] == ["a", "b"]
+
+
+def test_a_text_may_hold_line_separators(file: Path) -> None:
+    text = json.dumps({"x": "one\u2028two\u0085three", "candidates": ["\x0b"]}, ensure_ascii=False)
+    assert [task.x for task in tasks_in(file, text)] == ["one\u2028two\u0085three"]
+
+
+def test_equal_tasks_without_ids_are_no_duplicates(file: Path) -> None:
+    first, second = tasks_in(file, f"{GOOD}\n{GOOD}\n")
+    assert first.id == second.id
+
+
+def test_the_demo_tasks_are_an_eval_set() -> None:
+    demo = Path(__file__).parents[2] / "scripts" / "demo_tasks.jsonl"
+    assert check_evalset(demo) == sum(1 for text in demo.read_text(encoding="utf-8").splitlines() if text.strip())
+
+
+# How it is read
+
+
+def test_a_limit_reads_no_further_than_it_must(file: Path) -> None:
+    file.write_text(f"{GOOD}\n\n{GOOD}\nbroken\n", encoding="utf-8")
+    assert len(list(read_evalset(file, limit=2))) == 2
+    assert check_evalset(file, limit=2) == 2
+    with pytest.raises(TaskError, match="jsonl:4: is not valid JSON"):
+        check_evalset(file, limit=3)
+
+
+def test_a_limit_below_one_is_refused(file: Path) -> None:
+    file.write_text(GOOD, encoding="utf-8")
+    with pytest.raises(ConfigError, match="limit: must be at least 1"):
+        list(read_evalset(file, limit=0))
+
+
+def test_tasks_come_before_a_later_fault_is_met(file: Path) -> None:
+    file.write_text(f"{GOOD}\nbroken\n", encoding="utf-8")
+    tasks: Iterator[Task] = read_evalset(file)
+    assert next(tasks).x == "What is 2 + 2?"
+    with pytest.raises(TaskError, match="jsonl:2"):
+        next(tasks)
+
+
+def test_memory_does_not_grow_with_the_file(file: Path) -> None:
+    file.write_text("".join(line(x="x" * 10_000) + "\n" for _ in range(1000)), encoding="utf-8")
+    tracemalloc.start()
+    assert check_evalset(file) == 1000
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < file.stat().st_size / 10
+
+
+# Faults, each at its line and field
+
+
+@pytest.mark.parametrize(
+    ("broken", "field", "message"),
+    [
+        ('{"candidates": ["4"]}', "x", "is missing"),
+        ('{"x": "q"}', "candidates", "is missing"),
+        (line(x=4), "x", "must be a string, got a number"),
+        (line(x=None), "x", "must be a string, got null"),
+        (line(candidates=[]), "candidates", "is empty"),
+        (line(candidates=None), "candidates", "must be a list, got null"),
+        (line(candidates="4"), "candidates", "must be a list, got one string"),
+        (line(candidates={"A": "4"}), "candidates", "must be a list, got an object"),
+        (line(candidates=["4", 5]), "candidates.1", "must be a string, or an object with a text, got a number"),
+        (line(candidates=["4", True]), "candidates.1", "got true"),
+        (line(candidates=["4", ["5"]]), "candidates.1", "got a list"),
+        (line(candidates=["4", {"text": 5}]), "candidates.1.text", "must be a string, got a number"),
+        (line(candidates=[{"id": "a"}]), "candidates.0.text", "is missing"),
+        (line(candidates=[{"text": "4", "id": 1}]), "candidates.0.id", "must be a string, got a number"),
+        (line(candidates=[{"text": "4", "metadata": "m"}]), "candidates.0.metadata", "must be an object"),
+        (line(context="c"), "context", "must be a list, got one string"),
+        (line(context=["c", 1]), "context.1", "must be a string, got a number"),
+        (line(metadata=[1]), "metadata", "must be an object, got a list"),
+        (line(id=7), "id", "must be a string, got a number"),
+        (line(id="  "), "id", "must be a non-empty string"),
+        (line(x="cut \ud83d"), "x", "lone surrogate"),
+        (line(candidates=["4", "cut \ud83d"]), "candidates.1", "lone surrogate"),
+        (line(id="\ud83d"), "id", "lone surrogate"),
+        (line(metadata={"a": ["\ud83d"]}), "metadata", "lone surrogate"),
+        (line(metadata={"\ud83d": 1}), "metadata", "lone surrogate"),
+        ('{"x": "a", "x": "b", "candidates": ["4"]}', "x", "the key stands twice"),
+    ],
+)
+def test_a_fault_is_told_with_its_line_and_field(file: Path, broken: str, field: str, message: str) -> None:
+    fault = fault_in(file, f"{GOOD}\n\n{broken}\n")
+    assert (fault.line, fault.field) == (3, field)
+    assert fault.message.startswith(f"{file}:3: {field}: ")
+    assert message in fault.message
+
+
+@pytest.mark.parametrize(
+    ("broken", "field", "hint"),
+    [
+        (line(candidate=["4"]), "candidate", "did you mean 'candidates'?"),
+        (line(ID="a"), "ID", "did you mean 'id'?"),
+        (line(candidates=[{"txt": "4"}]), "candidates.0.txt", "did you mean 'text'?"),
+        (line(question="q"), "question", "the keys of a task are id, x, candidates, context, metadata"),
+        (line(**{"\x1b[31m": 1}), r"\x1b[31m", "the keys of a task are"),
+    ],
+)
+def test_an_unknown_key_is_refused_with_the_one_that_was_meant(file: Path, broken: str, field: str, hint: str) -> None:
+    fault = fault_in(file, broken)
+    assert (fault.line, fault.field) == (1, field)
+    assert "unknown key" in fault.message
+    assert fault.hint is not None
+    assert hint in fault.hint
+
+
+def test_broken_json_is_told_with_its_column(file: Path) -> None:
+    fault = fault_in(file, '{"x": "a" "candidates": []}')
+    assert "jsonl:1: is not valid JSON, at column 11" in fault.message
+
+
+@pytest.mark.parametrize("text", ["[\n" + GOOD + "\n]", "{\n" + GOOD[1:], f"[{GOOD}]"])
+def test_json_that_is_not_one_object_a_line_is_told_so(file: Path, text: str) -> None:
+    fault = fault_in(file, text)
+    assert fault.line == 1
+    assert fault.hint == "an eval set holds one JSON object a line (JSONL)"
+
+
+@pytest.mark.parametrize("text", ["7", '"text"', "null", "true"])
+def test_a_line_that_is_not_an_object_is_refused(file: Path, text: str) -> None:
+    assert "must be a JSON object, got " in fault_in(file, text).message
+
+
+@pytest.mark.parametrize("value", ["NaN", "-Infinity", "9" * 5000, "[" * 100_000])
+def test_json_that_python_alone_would_read_or_choke_on_is_a_fault(file: Path, value: str) -> None:
+    fault = fault_in(file, f'{{"x": "a", "candidates": ["4"], "metadata": {{"a": {value}}}}}')
+    assert fault.line == 1
+    assert "is not valid JSON" in fault.message
+
+
+def test_an_id_given_twice_is_told_with_both_lines(file: Path) -> None:
+    fault = fault_in(file, f"{line(id='a')}\n\n{line(id='b')}\n{line(id='a')}\n")
+    assert (fault.line, fault.field) == (4, "id")
+    assert fault.message.endswith("'a' stands twice, first on line 1")
+
+
+def test_bytes_that_are_not_utf8_are_told_with_their_line(file: Path) -> None:
+    fault = fault_in(file, GOOD.encode() + b'\n{"x": "caf\xe9", "candidates": ["a"]}\n')
+    assert fault.line == 2
+    assert "is not UTF-8, at byte 11 of the line" in fault.message
+
+
+@pytest.mark.parametrize(
+    ("content", "hint"), [(GOOD.encode("utf-16"), "UTF-16"), (gzip.compress(GOOD.encode()), "compressed")]
+)
+def test_a_file_in_another_form_is_recognised(file: Path, content: bytes, hint: str) -> None:
+    fault = fault_in(file, content)
+    assert fault.hint is not None
+    assert hint in fault.hint
+
+
+@pytest.mark.parametrize("content", ["", "\n \n", "\ufeff"])
+def test_a_file_without_tasks_is_refused(file: Path, content: str) -> None:
+    assert "holds no tasks" in fault_in(file, content).message
+
+
+def test_a_missing_file_and_a_folder_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(TaskError, match=r"nowhere\.jsonl: there is no such file"):
+        check_evalset(tmp_path / "nowhere.jsonl")
+    with pytest.raises(TaskError, match="is a folder"):
+        check_evalset(tmp_path)
+    with pytest.raises(TaskError, match="cannot be read"):
+        check_evalset("tasks\0.jsonl")
+
+
+def test_a_pipe_is_not_checked_because_it_could_not_be_read_again(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(TaskError, match="can be read only once"):
+        check_evalset(tmp_path / "pipe")
