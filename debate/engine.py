@@ -64,7 +64,7 @@ class Engine:
         self._memory = memory
         self._store = store
         self._max_concurrency = max_concurrency
-        self._on_completion = on_completion
+        self.on_completion = on_completion
         self._thread: LoopThread | None = None
         self._lock = threading.Lock()
         self._parts: tuple[Runner, Admission] | None = None
@@ -185,8 +185,8 @@ class Engine:
             usage = completion.usage
             characters = len(join(call.prompt.system)) + len(join(call.prompt.user))
             admission.observe(characters, usage.prompt_tokens, usage.completion_tokens)
-            if self._on_completion is not None:
-                self._on_completion(call, completion)
+            if self.on_completion is not None:
+                self.on_completion(call, completion)
 
         return observe
 

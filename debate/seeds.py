@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 
+
 def digest(*parts: object) -> str:
     """Hex digest of some plain values (strings, numbers, lists, dicts of these): blake2b of their canonical JSON."""
     canonical = json.dumps(parts, ensure_ascii=False, sort_keys=True, separators=(",", ":"))

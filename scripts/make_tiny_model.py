@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
+from typing import Any
 
 CHAT_TEMPLATE = (
     "{% for message in messages %}<|im_start|>{{ message['role'] }}\n{{ message['content'] }}<|im_end|>\n{% endfor %}"
@@ -27,6 +28,7 @@ def make_tiny_model(folder: Path, *, context_length: int = 32768, seed: int = 0)
     import torch
     from transformers import LlamaConfig, LlamaForCausalLM
 
+    torch.manual_seed(seed)  # pyright: ignore[reportUnknownMemberType]
     tokenizer = _tokenizer()
     config = LlamaConfig(
         vocab_size=len(tokenizer),
@@ -40,14 +42,14 @@ def make_tiny_model(folder: Path, *, context_length: int = 32768, seed: int = 0)
         bos_token_id=0,
         eos_token_id=2,
     )
-    torch.manual_seed(seed)
+    model: Any = LlamaForCausalLM(config)
     folder.mkdir(parents=True, exist_ok=True)
     tokenizer.save_pretrained(folder)
-    LlamaForCausalLM(config).to(torch.bfloat16).save_pretrained(folder)
+    model.to(torch.bfloat16).save_pretrained(folder)
     return folder
 
 
-def _tokenizer():  # type: ignore[no-untyped-def]
+def _tokenizer() -> Any:
     """Byte-level BPE, trained on the project's own templates, personas and demo tasks."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast

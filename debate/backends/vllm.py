@@ -19,9 +19,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from debate.backends.base import Call, Capacity
+from debate.backends.engine_stats import EngineStats
 from debate.backends.token_splice import TokenSplice
 from debate.errors import BackendDead, CallError, ConfigError
-from debate.flow import Completion
+from debate.flow import Completion, Prompt
 from debate.types import Usage
 
 T = TypeVar("T")
@@ -67,6 +68,21 @@ class VLLM:
         """Slots, KV cache and context length of the started engine."""
         return self._capacity
 
+    @property
+    def block_size(self) -> int:
+        """Tokens in one block of the prefix cache, which shares whole blocks only."""
+        return self._started.vllm_config.cache_config.block_size
+
+    @property
+    def _started(self) -> Any:
+        assert self._engine is not None, "start the backend first"
+        return self._engine
+
+    def token_ids(self, prompt: Prompt) -> list[int]:
+        """The ids that a prompt is sent as."""
+        assert self._splice is not None, "start the backend first"
+        return self._splice.encode(prompt)
+
     async def start(self) -> None:
         """Load the model. Takes from seconds to minutes.
 
@@ -93,19 +109,11 @@ class VLLM:
             await asyncio.wait([loading])
             await self.aclose()
             raise
-        config = self._engine.vllm_config
-        self._splice = TokenSplice(self._engine.get_tokenizer())
-        cache = config.cache_config
-        self._capacity = Capacity(
-            slots=config.scheduler_config.max_num_seqs,
-            cache_tokens=cache.num_gpu_blocks * cache.block_size if cache.num_gpu_blocks else None,
-            context_length=config.model_config.max_model_len,
-        )
+        self._splice, self._capacity = TokenSplice(self._started.get_tokenizer()), self._read_capacity()
 
     async def generate(self, call: Call) -> Completion:
         """Send one request and wait for its end; cancelling it aborts the request in the engine."""
-        assert self._engine is not None and self._splice is not None, "start the backend first"
-        ids = self._splice.encode(call.prompt)
+        ids = self.token_ids(call.prompt)
         params = self._sampling_params(call, len(ids))
         from vllm.v1.engine.exceptions import EngineDeadError
 
@@ -132,7 +140,7 @@ class VLLM:
 
     async def _one_request(self, ids: list[int], params: Any) -> Completion:
         prompt = {"prompt_token_ids": ids}
-        parts = [part async for part in self._engine.generate(prompt, params, f"debate-{next(self._ids)}")]
+        parts = [part async for part in self._started.generate(prompt, params, f"debate-{next(self._ids)}")]
         final = parts[-1]
         output = final.outputs[0]
         usage = Usage(len(ids), final.num_cached_tokens or 0, len(output.token_ids), 1)
@@ -158,9 +166,21 @@ class VLLM:
             **wanted, seed=call.seed, structured_outputs=schema, output_kind=RequestOutputKind.FINAL_ONLY
         )
 
+    def _read_capacity(self) -> Capacity:
+        config = self._started.vllm_config
+        cache = config.cache_config
+        return Capacity(
+            slots=config.scheduler_config.max_num_seqs,
+            cache_tokens=cache.num_gpu_blocks * cache.block_size if cache.num_gpu_blocks else None,
+            context_length=config.model_config.max_model_len,
+        )
+
     def _load(self) -> None:
-        """Make the engine. It is stored here, not returned: frames of this call outlive it in vLLM's tracebacks, and
-        an engine that they hold is torn down at interpreter exit, too late to go quietly."""
+        """Make the engine.
+
+        It is stored, not returned: frames around this call live on in vLLM's tracebacks, and an engine that they hold
+        is torn down at interpreter exit, too late to go quietly.
+        """
         try:
             from vllm.engine.arg_utils import AsyncEngineArgs
             from vllm.platforms import current_platform
@@ -213,33 +233,6 @@ def _safe_seeds_on_cpu(model: str, arguments: Mapping[str, Any]) -> dict[str, An
     longest: int = AsyncEngineArgs(model=model, **known).create_model_config().max_model_len
     needed = max(longest, arguments.get("max_num_batched_tokens") or 0)
     return {**arguments, "enable_chunked_prefill": False, "max_num_batched_tokens": needed}
-
-
-class EngineStats:
-    """What the engine's scheduler reports, step by step: how full it was."""
-
-    def __init__(self) -> None:
-        self.running: list[int] = []
-        """Requests under way, one entry an engine step."""
-        self.waiting: list[int] = []
-
-    def logger(self, vllm_config: Any, engine_index: int = 0) -> Any:
-        """A stat logger for vLLM that reports here."""
-        from vllm.v1.metrics.loggers import StatLoggerBase
-
-        stats = self
-
-        class Logger(StatLoggerBase):
-            def __init__(self, vllm_config: Any, engine_index: int = 0) -> None: ...
-
-            def record(self, scheduler_stats: Any, *_: Any, **__: Any) -> None:
-                if scheduler_stats is not None:
-                    stats.running.append(scheduler_stats.num_running_reqs)
-                    stats.waiting.append(scheduler_stats.num_waiting_reqs)
-
-            def log_engine_initialized(self) -> None: ...
-
-        return Logger(vllm_config, engine_index)
 
 
 def _schema_text(schema: Mapping[str, Any]) -> str:

@@ -1,0 +1,59 @@
+"""The command line: `debate run | show | profiles | doctor`. Thin: every command calls what the API offers."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from debate.cli import exit_codes
+from debate.cli.doctor import doctor
+from debate.cli.profiles import profiles
+from debate.cli.run import run
+from debate.cli.show import show
+from debate.errors import BackendError, DebateError, InputError
+
+app = typer.Typer(
+    name="debate",
+    help="Multi-agent debate evaluation of language-model outputs.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+for command in (run, show, profiles, doctor):
+    app.command()(command)
+
+
+@app.callback(invoke_without_command=True)
+def _top(
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.", is_eager=True)] = False,
+) -> None:
+    if version:
+        from debate import __version__
+
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+def main() -> None:
+    """Run the command line; every error of ours is one message on stderr and an exit code of its own.
+
+    0 done, 2 bad input, 3 done with failures, 4 the engine failed, 130 interrupted.
+    """
+    try:
+        app()
+    except InputError as error:
+        _fail(error, exit_codes.BAD_INPUT)
+    except BackendError as error:
+        _fail(error, exit_codes.ENGINE_FAILED)
+    except DebateError as error:
+        _fail(error, 1)
+    except KeyboardInterrupt:
+        sys.exit(exit_codes.INTERRUPTED)
+
+
+def _fail(error: DebateError, code: int) -> None:
+    typer.echo(f"error: {error}", err=True)
+    sys.exit(code)

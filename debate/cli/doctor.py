@@ -113,7 +113,7 @@ def _install(backend: str | None, gpus: list[str]) -> list[str]:
 def _uninstall(torchvision_fault: str | None) -> list[str]:
     if torchvision_fault is None or "nms" not in torchvision_fault:
         return []
-    return ["torchvision does not fit torch, and is not needed: pip uninstall torchvision torchaudio torchcodec"]
+    return ["pip uninstall torchvision torchaudio torchcodec (the first does not fit torch; none is needed)"]
 
 
 def _choose(model: str | None, model_fault: str | None) -> list[str]:
@@ -146,9 +146,9 @@ def _print(found: Diagnosis) -> None:
         console.print(grid)
         console.print()
     for note in found.notes:
-        console.print(line(note, "yellow"))
+        console.print(line(note, "yellow"), soft_wrap=True)
     for step in found.to_do:
-        console.print(line(f"To do: {step}", "bold red"))
+        console.print(line(f"To do: {step}", "bold red"), soft_wrap=True)
     if found.ready:
         console.print(line("Ready: a debate can run here.", "bold green"))
 

@@ -169,7 +169,7 @@ def _spoken(turn: Turn, components: tuple[str, ...], view: View) -> Iterator[Ren
     comments.add_column(no_wrap=True, style="bold")
     comments.add_column()
     for j, comment in enumerate(turn.comments):
-        comments.add_row(candidate(j, turn.labels), block(comment, indent=0))
+        comments.add_row(line(candidate(j, turn.labels)), block(comment, indent=0))
     yield Padding(comments, (0, 0, 0, 2))
     if components and turn.scores.ndim == 2:
         yield Padding(_score_table(turn, components, view.width - 2), (1, 0, 0, 2))

@@ -205,7 +205,7 @@ def test_torchvision_is_tried_in_a_process_of_its_own(
 ) -> None:
     (tmp_path / "torchvision.py").write_text(module, encoding="ascii")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    monkeypatch.setattr(installation, "_TORCHVISION_SECONDS", 3)
+    monkeypatch.setattr(installation, "_TORCHVISION_SECONDS", 2)
     monkeypatch.setattr(installation, "version_of", lambda _: "0.1")  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
     found = installation.torchvision_fault()
     assert found is None if fault is None else found is not None and fault in found

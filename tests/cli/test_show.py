@@ -301,9 +301,7 @@ EVIL = "\x1b[2J\x1b]0;title\x07\x9b31m\u202edlrow\r[red]markup[/red] [/] :smile:
 
 
 @pytest.mark.parametrize("force_color", [None, "1"])
-def test_nothing_a_model_wrote_acts_on_the_terminal(
-    folder: Path, force_color: str | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_a_model_wrote_acts_on_the_terminal(folder: Path, force_color: str | None) -> None:
     evil = turn(
         0,
         f"Critic{EVIL}",

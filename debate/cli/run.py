@@ -1,0 +1,142 @@
+"""`debate run`: evaluate an eval set. Flags, progress and summary; the work is done by `debate.jobs.run`."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from debate.cli import exit_codes
+from debate.errors import ConfigError
+
+_ENGINE = "Engine"
+_DEBATE = "Debate"
+_RUN = "Run"
+
+
+def run(
+    evalset: Annotated[Path, typer.Argument(help="Eval set: a JSONL file with one task a line.")],
+    evaluator: Annotated[str | None, typer.Option(help="Evaluator: debate.", rich_help_panel=_RUN)] = None,
+    profile: Annotated[
+        str | None, typer.Option(help="Built-in profile, or a YAML file.", rich_help_panel=_DEBATE)
+    ] = None,
+    templates: Annotated[
+        Path | None, typer.Option(help="Folder of templates that go before the built-in ones.", rich_help_panel=_DEBATE)
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(envvar="DEBATE_MODEL", help="Model name, or the folder of one.", rich_help_panel=_ENGINE),
+    ] = None,
+    backend: Annotated[str | None, typer.Option(help="Backend: vllm.", rich_help_panel=_ENGINE)] = None,
+    engine_arg: Annotated[
+        list[str] | None,
+        typer.Option(help="KEY=VALUE for the backend, VALUE read as YAML; repeatable.", rich_help_panel=_ENGINE),
+    ] = None,
+    rounds: Annotated[int | None, typer.Option(help="Most rounds of a debate.", rich_help_panel=_DEBATE)] = None,
+    convergence: Annotated[
+        str | None,
+        typer.Option(help="Stop once the agents' CV is at most this; `none` never stops.", rich_help_panel=_DEBATE),
+    ] = None,
+    over: Annotated[str | None, typer.Option(help="Which CV: agents, cells, pooled.", rich_help_panel=_DEBATE)] = None,
+    candidate_order: Annotated[
+        str | None, typer.Option(help="shuffle, fixed, rotate or balanced.", rich_help_panel=_DEBATE)
+    ] = None,
+    mode: Annotated[
+        str | None, typer.Option(help="sequential, simultaneous or independent.", rich_help_panel=_DEBATE)
+    ] = None,
+    history: Annotated[
+        int | None, typer.Option(help="Complete rounds an agent sees; all by default.", rich_help_panel=_DEBATE)
+    ] = None,
+    selection: Annotated[str | None, typer.Option(help="argmax or sample.", rich_help_panel=_DEBATE)] = None,
+    temperature: Annotated[
+        float | None, typer.Option(help="Of what a persona does not set itself.", rich_help_panel=_DEBATE)
+    ] = None,
+    max_tokens: Annotated[
+        int | None, typer.Option(help="Longest reply; by default what the schema allows.", rich_help_panel=_DEBATE)
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option(help="YAML file of settings; flags go before it.", rich_help_panel=_RUN)
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder of the run; by default runs/NAME-OF-EVALSET.", rich_help_panel=_RUN)
+    ] = None,
+    limit: Annotated[int | None, typer.Option(help="Only the first so many tasks.", rich_help_panel=_RUN)] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of the run.", rich_help_panel=_RUN)] = None,
+    max_concurrency: Annotated[
+        int | None, typer.Option(help="Debates open at once; by default what fits.", rich_help_panel=_RUN)
+    ] = None,
+) -> None:
+    """Evaluate every task of an eval set, all at once, and write the results as they come.
+
+    The same command again goes on where it stopped. Settings that have no flag here go into --config, under the
+    names of DebateEvaluator's parameters.
+
+    Example: debate run tasks.jsonl --model meta-llama/Llama-3.1-8B-Instruct --rounds 2 --out runs/first
+    """
+    given = {
+        "evaluator": evaluator, "profile": profile, "templates": templates, "model": model, "backend": backend,
+        "rounds": rounds, "over": over, "candidate_order": candidate_order, "mode": mode, "history": history,
+        "selection": selection, "temperature": temperature, "max_tokens": max_tokens, "out": out, "limit": limit,
+        "seed": seed, "max_concurrency": max_concurrency,
+    }  # fmt: skip
+    flags: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    if convergence is not None:
+        flags["convergence"] = _convergence(convergence)
+    if engine_arg:
+        flags["engine_args"] = dict(_engine_argument(text) for text in engine_arg)
+    raise typer.Exit(_run(evalset, config, flags))
+
+
+def _run(evalset: Path, config: Path | None, flags: dict[str, Any]) -> int:
+    """Do it; returns the exit code."""
+    from debate.cli.progress import Progress
+    from debate.cli.summary import print_summary
+    from debate.jobs.run import Run
+    from debate.jobs.settings import RunSettings
+
+    settings = RunSettings.read(config, flags)
+    folder = settings.out or Path("runs") / evalset.stem
+    job = Run(
+        evalset=evalset,
+        folder=folder,
+        evaluator=settings.debate_evaluator(),
+        seed=settings.seed,
+        limit=settings.limit,
+        max_concurrency=settings.max_concurrency,
+    )
+    signal.signal(signal.SIGTERM, _as_interrupt)
+    with Progress(model=settings.model or "") as progress:
+        try:
+            job.execute(settings.open_backend(), progress)
+        except KeyboardInterrupt:
+            progress.say(f"interrupted; the same command goes on from here ({folder})")
+            return exit_codes.INTERRUPTED
+    has_failures = print_summary(folder, evalset, settings.limit, progress)
+    return exit_codes.DONE_WITH_FAILURES if has_failures else exit_codes.DONE
+
+
+def _as_interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def _convergence(text: str) -> float | None:
+    if text.strip().lower() in ("none", "off"):
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        raise ConfigError(f"must be a number or `none`, got {text!r}", field="--convergence") from None
+
+
+def _engine_argument(text: str) -> tuple[str, Any]:
+    import yaml
+
+    key, equals, value = text.partition("=")
+    if not equals or not key:
+        raise ConfigError(f"must be KEY=VALUE, got {text!r}", field="--engine-arg")
+    try:
+        return key.replace("-", "_"), yaml.safe_load(value)
+    except yaml.YAMLError:
+        raise ConfigError(f"the value of {key} is not YAML: {value!r}", field="--engine-arg") from None

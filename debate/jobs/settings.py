@@ -1,0 +1,111 @@
+"""The settings of a run: from a YAML file, from flags that go before it, and in a form that can be compared.
+
+One name for one thing: a key of the file, a flag of `debate run` and a parameter of `DebateEvaluator` are called alike.
+Knows how to make the evaluator and the backend, and nothing of running them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from debate.backends import VLLM, Backend
+from debate.convergence import Over
+from debate.errors import ConfigError
+from debate.evaluators.debate import DebateEvaluator
+from debate.evaluators.debate_settings import Mode
+from debate.evaluators.ordering import CandidateOrder
+from debate.located_yaml import Located, as_input_error, read_yaml
+from debate.scoring import Method
+from debate.types import Sampling
+
+_FOR_THE_EVALUATOR = (
+    "profile", "templates", "rounds", "weights", "convergence", "over", "min_rounds", "history", "mode",
+    "candidate_order", "method", "quorum", "selection", "softmax_temperature", "retries", "history_scores",
+    "blind_first_round", "ties", "token_budget", "comment_chars", "overall_chars",
+)  # fmt: skip
+
+
+class RunSettings(BaseModel):
+    """Everything that `debate run` can be told. The defaults of a debate are those of `DebateEvaluator`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, arbitrary_types_allowed=True)
+
+    evaluator: Literal["debate"] = "debate"
+    profile: str = "general"
+    templates: Path | None = None
+    model: str | None = None
+    backend: Literal["vllm"] = "vllm"
+    engine_args: dict[str, Any] = {}
+    rounds: int = Field(default=3, ge=1)
+    weights: dict[str, float] | None = None
+    convergence: float | None = Field(default=0.1, ge=0)
+    over: Over = "agents"
+    min_rounds: int = Field(default=1, ge=1)
+    history: int | None = Field(default=None, ge=0)
+    mode: Mode = "sequential"
+    candidate_order: CandidateOrder = "shuffle"
+    method: Method = "article"
+    quorum: int | None = Field(default=None, ge=1)
+    selection: Literal["argmax", "sample"] = "argmax"
+    softmax_temperature: float = Field(default=1.0, gt=0)
+    retries: int = Field(default=2, ge=0)
+    history_scores: bool = True
+    blind_first_round: bool = False
+    ties: Literal["first", "seeded"] = "first"
+    token_budget: int | None = Field(default=None, ge=1)
+    comment_chars: int = Field(default=400, ge=1)
+    overall_chars: int = Field(default=600, ge=1)
+    temperature: float = Field(default=0.7, ge=0)
+    top_p: float | None = Field(default=None, ge=0, le=1)
+    max_tokens: int | None = Field(default=None, ge=1)
+    seed: int = 0
+    limit: int | None = Field(default=None, ge=1)
+    max_concurrency: int | None = Field(default=None, ge=1)
+    out: Path | None = None
+
+    @classmethod
+    def read(cls, config: Path | None, flags: Mapping[str, Any]) -> RunSettings:
+        """The settings of a file, with the flags that were given before it.
+
+        Raises:
+            ConfigError: with the file, the line and the key, or the flag.
+        """
+        if config is None:
+            return cls._checked(dict(flags), None)
+        located = read_yaml(config, ConfigError)
+        values = cast("object", located.data)
+        if not isinstance(values, dict | None):
+            raise ConfigError("must be a mapping of settings", file=config, line=1)
+        values = cast("dict[str, Any]", values or {})
+        cls._checked(values, located)
+        return cls._checked({**values, **flags}, None)
+
+    @classmethod
+    def _checked(cls, values: dict[str, Any], located: Located | None) -> RunSettings:
+        try:
+            return cls.model_validate(values)
+        except ValidationError as found:
+            where = located or Located(values, {}, Path("command line"))
+            raise as_input_error(found, where, cls, ConfigError) from None
+
+    def debate_evaluator(self) -> DebateEvaluator:
+        """The evaluator these settings describe, checked: profile and templates are read here."""
+        sampling = Sampling(temperature=self.temperature, top_p=self.top_p, max_tokens=self.max_tokens)
+        values = {name: getattr(self, name) for name in _FOR_THE_EVALUATOR}
+        evaluator = DebateEvaluator(**values, sampling=sampling)
+        evaluator.check()
+        return evaluator
+
+    def open_backend(self) -> Backend:
+        """The backend, not yet started."""
+        if self.model is None:
+            raise ConfigError(
+                "no model was given",
+                field="model",
+                hint="pass --model NAME or --model FOLDER, or set DEBATE_MODEL; `debate doctor` says what would run",
+            )
+        return VLLM(self.model, **self.engine_args)

@@ -1,0 +1,63 @@
+"""One tiny model and one vLLM engine for the whole session."""
+
+from __future__ import annotations
+
+import importlib.util
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from debate import Engine
+from debate.backends import VLLM
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+# What a small machine's two cores do in a reasonable time: short prompts, a small cache.
+ENGINE_ARGS = {
+    "dtype": "bfloat16",
+    "enforce_eager": True,
+    "max_model_len": 16384,
+    "max_num_seqs": 32,
+    "kv_cache_memory_bytes": 1 << 29,
+}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """vLLM's own warnings are not ours to mend; those tests alone let them pass, and they run last."""
+    for item in items:
+        if item.get_closest_marker("vllm"):
+            item.add_marker(pytest.mark.filterwarnings("ignore"))
+    items.sort(key=lambda item: item.get_closest_marker("vllm") is not None)
+
+
+@pytest.fixture(scope="session")
+def tiny_model() -> Path:
+    """A Llama with random weights, made once a checkout."""
+    if importlib.util.find_spec("torch") is None:
+        pytest.skip("torch is not installed")
+    spec = importlib.util.spec_from_file_location("make_tiny_model", REPOSITORY / "scripts" / "make_tiny_model.py")
+    assert spec is not None and spec.loader is not None
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return script.make_tiny_model(REPOSITORY / ".cache" / "tiny-model")
+
+
+@pytest.fixture(scope="session")
+def vllm_backend(tiny_model: Path) -> Iterator[VLLM]:
+    """The backend of `vllm_engine`."""
+    if importlib.util.find_spec("vllm") is None:
+        pytest.skip("vLLM is not installed")
+    yield VLLM(tiny_model, **ENGINE_ARGS)
+
+
+@pytest.fixture(scope="session")
+def vllm_engine(vllm_backend: VLLM) -> Iterator[Engine]:
+    """A started engine on real vLLM, shared by all tests that need one."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with Engine(vllm_backend, seed=1) as engine:
+            engine.start()
+            yield engine
