@@ -48,7 +48,9 @@ class Admission:
             if ticket[1].done() and not ticket[1].cancelled():
                 self.leave(cost)
             else:
-                self._waiting.remove(ticket)
+                # Whoever left in the meantime may have dropped the cancelled ticket already.
+                if ticket in self._waiting:
+                    self._waiting.remove(ticket)
                 self._let_in()
             raise
         return cost
@@ -102,7 +104,7 @@ class _Seen:
 
     @property
     def characters_per_token(self) -> float:
-        return self._characters / self._prompt_tokens if self._prompt_tokens else 3.0
+        return self._characters / self._prompt_tokens if self._characters and self._prompt_tokens else 3.0
 
     @property
     def reply_tokens(self) -> float | None:

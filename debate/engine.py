@@ -12,7 +12,8 @@ from __future__ import annotations
 import asyncio
 import datetime
 import threading
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -160,8 +161,7 @@ class Engine:
         """The parts that need a started backend. Runs on the engine's loop, as everything below does."""
         async with self._starting:
             if self._parts is None:
-                for backend in self.backends.values():
-                    await backend.start()
+                await self._start_backends()
                 admission = self._admission()
                 runner = Runner(
                     self.backends,
@@ -172,6 +172,15 @@ class Engine:
                 )
                 self._parts = (runner, admission)
             return self._parts
+
+    async def _start_backends(self) -> None:
+        """All or none: what was loaded before one that fails is let go, so that a later call starts each anew."""
+        try:
+            for backend in self.backends.values():
+                await backend.start()
+        except BaseException:
+            await self._close_backends()
+            raise
 
     def _admission(self) -> Admission:
         capacity = next(iter(self.backends.values())).capacity
@@ -220,12 +229,14 @@ class Engine:
         pairs = zip(named(tasks), evaluators, strict=True)
         return [Job(position, task, its_own) for position, (task, its_own) in enumerate(pairs)]
 
-    async def _stream(self, tasks: Iterable[Task], evaluator: Evaluator) -> AsyncIterator[tuple[int, Evaluation]]:
+    async def _stream(self, tasks: Iterable[Task], evaluator: Evaluator) -> AsyncGenerator[tuple[int, Evaluation]]:
         self._check([evaluator])
         runner, admission = await self._started()
         jobs = (Job(position, task, evaluator) for position, task in enumerate(named(tasks)))
-        async for item in stream(runner, admission, jobs):
-            yield item
+        # Closed here and now when the caller stops early; otherwise the garbage collector would do it some time.
+        async with aclosing(stream(runner, admission, jobs)) as finishing:
+            async for item in finishing:
+                yield item
 
     def _check(self, evaluators: Iterable[Evaluator]) -> None:
         """Refuse before anything is loaded what would fail at the first call."""
@@ -247,7 +258,5 @@ async def _next(items: AsyncIterator[T]) -> T | None:
     return await anext(items, None)
 
 
-async def _close(items: AsyncIterator[Any]) -> None:
-    close = getattr(items, "aclose", None)
-    if close is not None:
-        await close()
+async def _close(items: AsyncGenerator[Any]) -> None:
+    await items.aclose()

@@ -86,8 +86,9 @@ class Evaluation:
         return {spec.name: _plain(getattr(self, spec.name)) for spec in fields(self)}
 
     def to_json(self) -> str:
-        """One line of JSON."""
-        return json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        """One line of JSON, in valid Unicode: half a surrogate pair in a raw reply stands as its escape."""
+        text = json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Evaluation:

@@ -44,7 +44,7 @@ def chain_of_thought(evaluation: Evaluation, *, rounds: int | None, scores: bool
             for turn in debate.transcript
             if turn.failure is None and turn.round >= first
         ]
-    while max_characters and len(parts) > 1 and sum(len(part) + 2 for part in parts) > max_characters:
+    while max_characters and len(parts) > 1 and sum(len(part) + 2 for part in parts) - 2 > max_characters:
         parts.pop(0)
     text = "\n\n".join(parts)
     return text[:max_characters] if max_characters else text
@@ -54,7 +54,8 @@ def _standing(evaluation: Evaluation, j: int) -> str:
     score = evaluation.scores[j]
     if np.isnan(score):
         return f"Candidate {j + 1} was not scored: {evaluation.error or 'no agent gave a readable score'}."
-    better = int(np.sum(evaluation.scores > score))
+    gap = evaluation.scores - score if evaluation.scale.higher_is_better else score - evaluation.scores  # (J,)
+    better = int(np.sum(gap > 0))
     return (
         f"Candidate {j + 1} of {len(evaluation.scores)}: {score:.2f} on a scale of "
         f"{evaluation.scale.low:g} to {evaluation.scale.high:g}, rank {better + 1}."

@@ -10,6 +10,7 @@ import asyncio
 import concurrent.futures
 import threading
 from collections.abc import Coroutine
+from contextlib import suppress
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -26,26 +27,28 @@ class LoopThread:
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Wait for `work`. Interrupted (Ctrl-C), it cancels the work and waits a while for it to clean up."""
-        ended = threading.Event()
-
-        async def guarded() -> T:
-            try:
-                return await work
-            finally:
-                ended.set()
-
-        future = asyncio.run_coroutine_threadsafe(guarded(), self._loop)
+        future = self._submit(work)
         try:
             return future.result()
         except BaseException:
             if not future.done():
                 future.cancel()
-                ended.wait(_GRACE_SECONDS)
+                with suppress(TimeoutError):
+                    self._submit(_end_of(work)).result(_GRACE_SECONDS)
             raise
 
     async def arun(self, work: Coroutine[Any, Any, T]) -> T:
-        """Wait for `work` from another loop; being cancelled cancels the work."""
-        return await asyncio.wrap_future(self._submit(work))
+        """Wait for `work` from another loop. Being cancelled cancels the work and waits a while for it to clean up."""
+        future = self._submit(work)
+        try:
+            return await asyncio.wrap_future(future)
+        except asyncio.CancelledError:
+            caller = asyncio.current_task()
+            if caller is not None and caller.cancelling():
+                future.cancel()
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(asyncio.wrap_future(self._submit(_end_of(work))), _GRACE_SECONDS)
+            raise
 
     def _submit(self, work: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T]:
         return asyncio.run_coroutine_threadsafe(work, self._loop)
@@ -58,6 +61,13 @@ class LoopThread:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(_GRACE_SECONDS)
         self._loop.close()
+
+
+async def _end_of(work: Coroutine[Any, Any, Any]) -> None:
+    """A cancelled future is done at once; the task behind it is done when it has cleaned up."""
+    tasks = [task for task in asyncio.all_tasks() if task.get_coro() is work]
+    if tasks:
+        await asyncio.wait(tasks)
 
 
 async def _cancel_the_rest() -> None:

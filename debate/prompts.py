@@ -28,10 +28,11 @@ from debate.seeds import digest
 
 T = TypeVar("T")
 
-# Nobody outside the process can write these, so content cannot forge the end of its own segment.
-_NONCE = secrets.token_hex(16)
-_OPEN, _CLOSE = f"\ue000{_NONCE}<", f"\ue000{_NONCE}>"
-_MARK = re.compile(f"\ue000{_NONCE}([<>])")
+# Nobody outside the process can write these, so content cannot forge the end of its own segment. Digits and private-use
+# characters, because filters such as upper and escape leave them alone.
+_NONCE = str(secrets.randbits(128))
+_OPEN, _CLOSE = f"\ue000{_NONCE}\ue001", f"\ue000{_NONCE}\ue002"
+_MARK = re.compile(f"\ue000{_NONCE}([\ue001\ue002])")
 MAX_CHARACTERS = 4_000_000
 
 
@@ -55,7 +56,7 @@ class _Sandbox(ImmutableSandboxedEnvironment):
 
 
 def _finalize(value: Any) -> Any:
-    if isinstance(value, Trusted) or not isinstance(value, str):
+    if isinstance(value, Trusted | int | float):
         return value
     return f"{_OPEN}{value}{_CLOSE}"
 
@@ -82,7 +83,11 @@ class Templates:
             keep_trailing_newline=True,
             auto_reload=False,
         )
-        del self._environment.filters["center"]
+        del (
+            self._environment.filters["center"],
+            self._environment.filters["random"],
+            self._environment.globals["lipsum"],
+        )
 
     def render(self, name: str, context: Mapping[str, Any]) -> Block:
         """Render one template into a block.
@@ -95,7 +100,7 @@ class Templates:
         text = self._guard(name, lambda: template.render(context))
         if len(text) > MAX_CHARACTERS:
             raise TemplateError(f"renders more than {MAX_CHARACTERS:,} characters", file=self.path(name))
-        return _segments(text)
+        return self._guard(name, lambda: _segments(text))
 
     def check(self, name: str, sample: Mapping[str, Any]) -> None:
         """Refuse a template that uses a name which `sample` does not hold, or that fails on the sample."""
@@ -134,26 +139,36 @@ class Templates:
         except jinja2.TemplateNotFound as error:
             raise TemplateError(f"no template {error.name!r}", file=self.path(name)) from None
         except jinja2.TemplateSyntaxError as error:
-            raise TemplateError(error.message or "syntax error", file=self.path(name), line=error.lineno) from None
+            file = error.filename or self.path(name)  # an included file's, where the fault is there
+            raise TemplateError(error.message or "syntax error", file=file, line=error.lineno) from None
         except UnicodeDecodeError as error:
             raise TemplateError(f"is not UTF-8: {error.reason}", file=self.path(name)) from None
+        except RecursionError:
+            raise TemplateError("includes or calls itself without end", file=self.path(name)) from None
         except (jinja2.TemplateError, ArithmeticError, TypeError, ValueError, LookupError, AttributeError) as error:
             line = _line_in(error, self.path(name))
             raise TemplateError(str(error) or type(error).__name__, file=self.path(name), line=line) from None
 
 
 def _segments(text: str) -> Block:
-    """Split rendered text at the marks. Content inside content (a macro's output) stays content."""
+    """Split rendered text at the marks. Content inside content (a macro's output) stays content.
+
+    Raises `ValueError` where a filter over a whole block has damaged the marks: content would pass for ours.
+    """
     segments: list[Segment] = []
     depth = 0
     for n, part in enumerate(_MARK.split(text)):
         if n % 2:
-            depth += 1 if part == "<" else -1
+            depth += 1 if part == "\ue001" else -1
         elif part:
-            is_content = depth > 0
+            is_content = depth != 0
+            if not is_content and "\ue000" in part:
+                raise ValueError("a filter mangles what the template prints; apply it inside {{ }}")
             if segments and segments[-1].is_content == is_content and not is_content:
                 part = segments.pop().text + part
             segments.append(Segment(part, is_content))
+    if depth:
+        raise ValueError("a filter cuts off what the template prints; apply it inside {{ }}")
     return tuple(segments)
 
 

@@ -90,10 +90,7 @@ class Runner:
         except BackendDead:
             raise
         except Exception as error:
-            if not isinstance(error, DebateError):
-                _log.exception("evaluating task %r failed", task.id)
-            failure = Failure("evaluator_error", f"{type(error).__name__}: {error}")
-            return failed(task.id, evaluator.name, len(task.candidates), failure, evaluator.scale)
+            return failed_by(error, evaluator, task)
 
     async def _drive(self, flow: Flow[Any], task_id: str, address: Address) -> tuple[Any, Usage]:
         """Drive one flow to its end: what it returns, and what it and its children used."""
@@ -116,6 +113,8 @@ class Runner:
                     case Gather(flows):
                         answer, used = await self._gather(flows, task_id, here)
                         usage += used
+                    case _:
+                        raise TypeError(f"a flow yields Generate, Recall or Gather, got {type(request).__name__}")
         except StopIteration as end:
             return _with_usage(end.value, usage, time.perf_counter() - began), usage
         finally:
@@ -182,6 +181,14 @@ class Runner:
             schema=request.schema,
             info=request.info,
         )
+
+
+def failed_by(error: Exception, evaluator: Evaluator, task: Task) -> Evaluation:
+    """What an exception inside an evaluator comes to."""
+    if not isinstance(error, DebateError):
+        _log.error("evaluating task %r failed", task.id, exc_info=error)
+    failure = Failure("evaluator_error", f"{type(error).__name__}: {error}")
+    return failed(task.id, evaluator.name, len(task.candidates), failure, evaluator.scale)
 
 
 def _with_usage(value: Any, usage: Usage, seconds: float) -> Any:

@@ -7,7 +7,7 @@ a stream of any length needs the memory of its open debates.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ from debate.admission import Admission
 from debate.errors import BackendDead, TaskError
 from debate.evaluation import Evaluation, failed
 from debate.evaluators.base import Evaluator
-from debate.runner import Runner
+from debate.runner import Runner, failed_by
 from debate.types import Failure, Task
 
 _UNTAKEN = 256
@@ -44,12 +44,13 @@ def named(tasks: Iterable[Task]) -> Iterator[Task]:
         elif task.has_given_id:
             raise TaskError(f"the id {task.id!r} stands twice", field="id")
         else:
-            name = f"{task.id}-{count}"
+            while (name := f"{task.id}-{seen[task.id]}") in seen:
+                seen[task.id] += 1
             seen[name] = 1
             yield Task(task.x, task.candidates, name, task.context, task.metadata)
 
 
-async def stream(runner: Runner, admission: Admission, jobs: Iterable[Job]) -> AsyncIterator[tuple[int, Evaluation]]:
+async def stream(runner: Runner, admission: Admission, jobs: Iterable[Job]) -> AsyncGenerator[tuple[int, Evaluation]]:
     """Yield (position, evaluation) as they finish.
 
     When the backend dies, the evaluations under way come back as failed, and then `BackendDead` is raised. Errors of
@@ -69,7 +70,11 @@ async def stream(runner: Runner, admission: Admission, jobs: Iterable[Job]) -> A
 
 async def evaluate_one(runner: Runner, admission: Admission, job: Job) -> Evaluation:
     """Evaluate one job once there is room for it."""
-    cost = await admission.enter(job.evaluator.footprint(job.task))
+    try:
+        footprint = job.evaluator.footprint(job.task)
+    except Exception as error:
+        return failed_by(error, job.evaluator, job.task)
+    cost = await admission.enter(footprint)
     try:
         return await runner.evaluate(job.evaluator, job.task)
     finally:
@@ -93,17 +98,26 @@ class _Stream:
         """Start the jobs, one after the other, as room appears. None in the queue says that all are done."""
         try:
             while self.death is None and (job := await self._next()) is not None:
-                cost = await self.admission.enter(job.evaluator.footprint(job.task))
-                task = asyncio.ensure_future(self._one(job, cost))
-                self.under_way.add(task)
-                task.add_done_callback(self.under_way.discard)
+                await self._start(job)
             while self.under_way:
                 await asyncio.wait(self.under_way)
         except Exception:
             await _cancel(self.under_way)
-            raise
-        finally:
             await self.finished.put(None)
+            raise
+        # Not in a `finally`: a cancelled feeder has nobody who takes from the queue, and a full one would hold it.
+        await self.finished.put(None)
+
+    async def _start(self, job: Job) -> None:
+        try:
+            footprint = job.evaluator.footprint(job.task)
+        except Exception as error:
+            await self.finished.put((job.position, failed_by(error, job.evaluator, job.task)))
+            return
+        cost = await self.admission.enter(footprint)
+        task = asyncio.ensure_future(self._one(job, cost))
+        self.under_way.add(task)
+        task.add_done_callback(self.under_way.discard)
 
     async def _next(self) -> Job | None:
         if self.reads_inline:

@@ -55,6 +55,8 @@ class Candidate:
 
     def __post_init__(self) -> None:
         _check_text(self.text, "text")
+        _check_text(self.id or "", "id")
+        _check_text(self.generator or "", "generator")
 
 
 @dataclass(frozen=True, init=False)
@@ -90,6 +92,7 @@ class Task:
             raise TaskError("must be a list of texts, not one string", field="context")
         if id is not None and (not isinstance(id, str) or not id.strip()):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise TaskError("must be a non-empty string", field="id")
+        _check_text(id or "", "id")
         _check_text(x, "x")
         for n, text in enumerate(context):
             _check_text(text, f"context.{n}")
@@ -159,11 +162,12 @@ class Sampling:
         checks = (
             ("temperature", self.temperature, 0.0, math.inf),
             ("top_p", self.top_p, 0.0, 1.0),
+            ("top_k", self.top_k, -1, math.inf),  # 0 and -1 are every token, in vLLM
             ("min_p", self.min_p, 0.0, 1.0),
             ("max_tokens", self.max_tokens, 1, math.inf),
         )
         for name, value, low, high in checks:
-            if value is not None and not low <= value <= high:
+            if value is not None and not (low <= value <= high and math.isfinite(value)):
                 raise ConfigError(f"must lie in [{low}, {high}], got {value}", field=name)
 
     def over(self, defaults: Sampling) -> Sampling:
@@ -185,6 +189,12 @@ class MemorySettings:
     """Collections to search; empty means the agent's own, `profile/persona`."""
     k: int = 5
     max_tokens: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.k < 1:
+            raise ProfileError(f"must be at least 1, got {self.k}", field="k")
+        if self.max_tokens is not None and self.max_tokens < 1:
+            raise ProfileError(f"must be at least 1, got {self.max_tokens}", field="max_tokens")
 
 
 @dataclass(frozen=True, slots=True)

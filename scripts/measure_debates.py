@@ -7,7 +7,7 @@ gives; how many debates stopped early; the share of prompt tokens read from the 
 attainable; how full the engine was while debates were waiting for room. Exits with 1 when a check fails.
 
 Attainable is, for each prompt, its longest common prefix with any earlier prompt of the same debate, cut to whole
-cache blocks; what different debates share (the rules) may come on top.
+cache blocks. What all debates share (the rules) comes on top, and is printed as a second figure.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -47,18 +48,24 @@ class Attainable:
         self._backend = backend
         self._block_size = block_size
         self._earlier: dict[str, list[list[int]]] = defaultdict(list)
-        self.prompt_tokens = self.attainable = self.cached = 0
+        self._first: list[int] = []
+        self.prompt_tokens = self.cached = self.attainable = self.attainable_with_rules = 0
 
     def __call__(self, call: Call, completion: Completion) -> None:
         """Count one completed call."""
         ids = self._backend.token_ids(call.prompt)
         earlier = self._earlier[call.info["task_id"]]
-        longest = max((_common(ids, before) for before in earlier), default=0)
-        # At least one token is always computed.
-        self.attainable += min(longest, len(ids) - 1) // self._block_size * self._block_size
+        in_debate = max((_common(ids, before) for before in earlier), default=0)
+        self.attainable += self._whole_blocks(in_debate, ids)
+        self.attainable_with_rules += self._whole_blocks(max(in_debate, _common(ids, self._first)), ids)
+        self._first = self._first or ids
         self.prompt_tokens += len(ids)
         self.cached += completion.usage.cached_tokens
         earlier.append(ids)
+
+    def _whole_blocks(self, tokens: int, ids: Sequence[int]) -> int:
+        # At least one token is always computed.
+        return min(tokens, len(ids) - 1) // self._block_size * self._block_size
 
 
 def _common(a: Sequence[int], b: Sequence[int]) -> int:
@@ -86,8 +93,57 @@ def faults(evaluation: Evaluation, evaluator: DebateEvaluator) -> list[str]:
     return found
 
 
-def measure(engine: Engine, backend: VLLM, order: Any, tasks: list[Task], convergence: float) -> bool:
-    """Run the debates in one candidate order and print the figures; whether every check passed."""
+@dataclass(frozen=True)
+class Figures:
+    """What one batch of debates came to."""
+
+    order: str
+    evaluations: list[Evaluation]
+    faults: list[str]
+    seconds: float
+    cached_share: float
+    attainable_share: float
+    """Within a debate."""
+    attainable_with_rules: float
+    """Within a debate, and the rules that all debates share."""
+    fullness: float
+    """Mean of running requests over slots, in the steps in which requests waited; NaN when none did."""
+
+    @property
+    def stopped_early(self) -> int:
+        """Debates that converged before their last round."""
+        return sum(evaluation.stop_reason == "converged" for evaluation in self.evaluations)
+
+    @property
+    def passed(self) -> bool:
+        """Whether everything is as promised."""
+        return (
+            not self.faults
+            and 0 < self.stopped_early < len(self.evaluations)
+            and self.cached_share >= 0.95 * self.attainable_share
+            and not self.fullness < 0.9
+        )
+
+    def __str__(self) -> str:
+        n = len(self.evaluations)
+        turns = sum(len(evaluation.transcript) for evaluation in self.evaluations)
+        tokens = sum(evaluation.usage.completion_tokens for evaluation in self.evaluations)
+        wrong = len({fault.split(":")[0] for fault in self.faults})
+        lines = [
+            f"{self.order}: {n} debates, {turns} turns, {self.seconds:.0f} s, {tokens / self.seconds:,.0f} tokens/s",
+            f"  complete, in range and stopped as their tensor says: {n - wrong} of {n}; stopped early: {self.stopped_early}",
+            f"  cached share of prompt tokens {self.cached_share:.3f}, attainable {self.attainable_share:.3f}, "
+            f"ratio {self.cached_share / self.attainable_share:.3f} "
+            f"(with the rules all debates share: attainable {self.attainable_with_rules:.3f}, "
+            f"ratio {self.cached_share / self.attainable_with_rules:.3f})",
+            f"  running requests over slots while others waited: {self.fullness:.3f}",
+            *(f"  FAULT {fault}" for fault in self.faults[:5]),
+        ]
+        return "\n".join(lines)
+
+
+def measure(engine: Engine, backend: VLLM, order: Any, tasks: list[Task], convergence: float) -> Figures:
+    """Run the debates in one candidate order."""
     evaluator = DebateEvaluator(
         "general", rounds=3, convergence=convergence, candidate_order=order, comment_chars=24, overall_chars=24
     )
@@ -98,27 +154,18 @@ def measure(engine: Engine, backend: VLLM, order: Any, tasks: list[Task], conver
     evaluations = engine.evaluate_batch(tasks, evaluator)
     seconds = time.perf_counter() - began
     engine.on_completion = None
-    wrong = [f"{e.task_id}: {fault}" for e in evaluations for fault in faults(e, evaluator)]
-    early = sum(e.stop_reason == "converged" for e in evaluations)
-    turns = sum(len(e.transcript) for e in evaluations)
-    tokens = sum(e.usage.completion_tokens for e in evaluations)
     running = np.array(backend.stats.running[first_step:])
-    waiting = np.array(backend.stats.waiting[first_step:])
-    crowded = running[waiting > 0]
-    share = watch.cached / watch.prompt_tokens
-    attainable = watch.attainable / watch.prompt_tokens
-    print(f"{order}: {len(evaluations)} debates, {turns} turns, {seconds:.0f} s, {tokens / seconds:,.0f} tokens/s")
-    print(
-        f"  complete and consistent: {len(evaluations) - len({w.split(':')[0] for w in wrong})} of {len(evaluations)}"
+    crowded = running[np.array(backend.stats.waiting[first_step:]) > 0]
+    return Figures(
+        order=order,
+        evaluations=evaluations,
+        faults=[f"{e.task_id}: {fault}" for e in evaluations for fault in faults(e, evaluator)],
+        seconds=seconds,
+        cached_share=watch.cached / watch.prompt_tokens,
+        attainable_share=watch.attainable / watch.prompt_tokens,
+        attainable_with_rules=watch.attainable_with_rules / watch.prompt_tokens,
+        fullness=float(crowded.mean()) / backend.capacity.slots if crowded.size else float("nan"),
     )
-    print(f"  stopped early: {early}")
-    print(f"  cached share {share:.3f}, attainable {attainable:.3f}, ratio {share / attainable:.3f}")
-    slots = backend.capacity.slots
-    fullness = crowded.mean() / slots if crowded.size else float("nan")
-    print(f"  running requests while others waited: {fullness:.3f} of {slots} slots, over {crowded.size} steps")
-    for fault in wrong[:5]:
-        print(f"  FAULT {fault}")
-    return not wrong and share >= 0.95 * attainable and not fullness < 0.9 and 0 < early < len(evaluations)
 
 
 def main() -> int:
@@ -140,8 +187,12 @@ def main() -> int:
     tasks = make_tasks(options.debates)
     with Engine(backend, seed=1) as engine:
         engine.start()
-        passed = [measure(engine, backend, order, tasks, options.convergence) for order in options.orders]
-    return 0 if all(passed) else 1
+        all_passed = True
+        for order in options.orders:
+            figures = measure(engine, backend, order, tasks, options.convergence)
+            print(figures, flush=True)
+            all_passed &= figures.passed
+    return 0 if all_passed else 1
 
 
 if __name__ == "__main__":

@@ -11,8 +11,8 @@ import pytest
 
 from debate import Engine
 from debate.backends import VLLM
+from tests.scripts_loader import REPOSITORY, load_script
 
-REPOSITORY = Path(__file__).resolve().parents[1]
 # What a small machine's two cores do in a reasonable time: short prompts, a small cache.
 ENGINE_ARGS = {
     "dtype": "bfloat16",
@@ -36,10 +36,7 @@ def tiny_model() -> Path:
     """A Llama with random weights, made once a checkout."""
     if importlib.util.find_spec("torch") is None:
         pytest.skip("torch is not installed")
-    spec = importlib.util.spec_from_file_location("make_tiny_model", REPOSITORY / "scripts" / "make_tiny_model.py")
-    assert spec is not None and spec.loader is not None
-    script = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(script)
+    script = load_script("make_tiny_model")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return script.make_tiny_model(REPOSITORY / ".cache" / "tiny-model")

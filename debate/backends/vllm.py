@@ -13,8 +13,10 @@ import json
 import logging
 import multiprocessing
 import os
+import signal
 import threading
 from collections.abc import Callable, Mapping
+from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -72,6 +74,11 @@ class VLLM:
     def block_size(self) -> int:
         """Tokens in one block of the prefix cache, which shares whole blocks only."""
         return self._started.vllm_config.cache_config.block_size
+
+    @property
+    def unfinished(self) -> int:
+        """Requests that the engine has not finished."""
+        return self._started.get_num_unfinished_requests()
 
     @property
     def _started(self) -> Any:
@@ -181,6 +188,10 @@ class VLLM:
         It is stored, not returned: frames around this call live on in vLLM's tracebacks, and an engine that they hold
         is torn down at interpreter exit, too late to go quietly.
         """
+        # The engine's processes inherit this thread's mask: Ctrl-C is ours to handle, and they end when told to. The
+        # tracker comes first because starting it lifts the mask.
+        resource_tracker.ensure_running()
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             from vllm.engine.arg_utils import AsyncEngineArgs
             from vllm.platforms import current_platform

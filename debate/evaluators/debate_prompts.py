@@ -135,7 +135,7 @@ def turn_context(turn: Turn, profile: Profile, fence: Trusted, *, with_scores: b
                 if with_scores
                 else [],
             }
-            for label, j in sorted(turn.labels.items())
+            for label, j in sorted(turn.labels.items(), key=lambda shown: (len(shown[0]), shown[0]))  # Z before AA
         ],
         "fence": fence,
     }

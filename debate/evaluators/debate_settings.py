@@ -5,6 +5,7 @@ Knows nothing of how a debate runs; `debate.evaluators.debate` does.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,7 +20,7 @@ from debate.evaluators.debate_prompts import TEMPLATE_NAMES, check_templates
 from debate.evaluators.ordering import CandidateOrder
 from debate.profiles import load_profile
 from debate.prompts import Templates
-from debate.scoring import Method
+from debate.scoring import Method, normalize_tensor
 from debate.types import Component, FloatArray, Persona, Profile, Sampling, Scale, Task
 
 Mode = Literal["sequential", "simultaneous", "independent"]
@@ -91,7 +92,7 @@ class DebateSettings:
             ("convergence", self.convergence is None or self.convergence >= 0, "must be at least 0, or None"),
             ("history", self.history is None or self.history >= 0, "must be at least 0, or None"),
             ("quorum", self.quorum is None or 1 <= self.quorum <= n_agents, f"must lie in 1..{n_agents}, or be None"),
-            ("softmax_temperature", self.softmax_temperature > 0, "must be above 0"),
+            ("softmax_temperature", 0 < self.softmax_temperature < math.inf, "must be above 0 and finite"),
             ("retries", self.retries >= 0, "must be at least 0"),
             ("token_budget", self.token_budget is None or self.token_budget > 0, "must be above 0, or None"),
             ("comment_chars", self.comment_chars >= 1, "must be at least 1"),
@@ -101,6 +102,7 @@ class DebateSettings:
         for name, is_fine, rule in checks:
             if not is_fine:
                 raise ConfigError(f"{rule}, got {getattr(self, name)!r}", field=name)
+        _check_usable(self.component_weights, self.method)
 
     @property
     def personas(self) -> tuple[Persona, ...]:
@@ -232,8 +234,18 @@ def _weights(weights: Sequence[float] | Mapping[str, float] | None, profile: Pro
             raise ConfigError(f"{unknown[0]!r} is no component; there are {', '.join(names)}", field="weights")
         by_name = {component.name: component.weight for component in profile.components} | dict(weights)
         weights = [by_name[name] for name in names]
-    if len(weights) != len(names):
-        raise ConfigError(f"needs {len(names)} numbers, one a component, got {len(weights)}", field="weights")
-    if not np.all(np.isfinite(weights)):
-        raise ConfigError("must be finite numbers", field="weights")
-    return tuple(map(float, weights))
+    try:
+        vector = np.array(weights, dtype=np.float64)  # (K,)
+    except (TypeError, ValueError):
+        raise ConfigError(f"must be numbers, got {weights!r}", field="weights") from None
+    if vector.shape != (len(names),):
+        raise ConfigError(f"needs {len(names)} numbers, one a component, got {weights!r}", field="weights")
+    return tuple(map(float, vector))
+
+
+def _check_usable(weights: FloatArray, method: Method) -> None:
+    """Aggregate one full mark, so that weights without a sum are refused before anything is asked."""
+    try:
+        normalize_tensor(np.full((1, 1, 1, len(weights)), CELL_SCALE.high), weights, method)
+    except ValueError as error:
+        raise ConfigError(str(error), field="weights") from None
