@@ -35,7 +35,10 @@ class DebateError(Exception):
 
 
 class InputError(DebateError):
-    """What the user gave is wrong. Knows the file, the line and the field where that can be known."""
+    """What the user gave is wrong. Knows the file, the line and the field where that can be known.
+
+    `problem` is the bare text of what is wrong; `message` is the same after the place: `FILE:LINE: FIELD: PROBLEM`.
+    """
 
     def __init__(
         self,
@@ -46,6 +49,7 @@ class InputError(DebateError):
         field: str | None = None,
         hint: str | None = None,
     ) -> None:
+        self.problem = message
         self.file = None if file is None else str(file)
         self.line = line
         self.field = field

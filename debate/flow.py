@@ -81,6 +81,8 @@ class Completion:
     finish_reason: str = "stop"
     """`length` when the reply was cut off."""
     usage: Usage = Usage(calls=1)
+    neutralised: int = 0
+    """Control strings in content that were broken for a server which applies a chat template itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

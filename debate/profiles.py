@@ -177,8 +177,7 @@ def _to_profile(model: _ProfileModel, located: Located) -> Profile:
     except InputError as error:  # the types know the field, not the file
         field = error.field or ""
         line = located.line_of(tuple(int(part) if part.isdigit() else part for part in field.split(".")))
-        message = error.message.removeprefix(f"{field}: ")
-        raise ProfileError(message, file=located.file, line=line, field=field, hint=error.hint) from None
+        raise ProfileError(error.problem, file=located.file, line=line, field=field, hint=error.hint) from None
 
 
 def _to_persona(model: _PersonaModel) -> Persona:

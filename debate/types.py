@@ -327,6 +327,8 @@ class Turn:
     rejected: tuple[Rejected, ...] = ()
     """Replies that could not be read, before this one or until the tries ran out."""
     memories: tuple[Memory, ...] = ()
+    neutralised: int = 0
+    """Control strings in the prompt's content that were broken; see `Completion.neutralised`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -131,7 +131,8 @@ class Figures:
         wrong = len({fault.split(":")[0] for fault in self.faults})
         lines = [
             f"{self.order}: {n} debates, {turns} turns, {self.seconds:.0f} s, {tokens / self.seconds:,.0f} tokens/s",
-            f"  complete, in range and stopped as their tensor says: {n - wrong} of {n}; stopped early: {self.stopped_early}",
+            f"  complete, in range and stopped as their tensor says: {n - wrong} of {n}",
+            f"  stopped early: {self.stopped_early}",
             f"  cached share of prompt tokens {self.cached_share:.3f}, attainable {self.attainable_share:.3f}, "
             f"ratio {self.cached_share / self.attainable_share:.3f} "
             f"(with the rules all debates share: attainable {self.attainable_with_rules:.3f}, "
@@ -149,13 +150,13 @@ def measure(engine: Engine, backend: VLLM, order: Any, tasks: list[Task], conver
     )
     watch = Attainable(backend, backend.block_size)
     engine.on_completion = watch
-    first_step = len(backend.stats.running)
+    stats = backend.stats
+    steps_before, running_before = stats.crowded_steps, stats.crowded_running
     began = time.perf_counter()
     evaluations = engine.evaluate_batch(tasks, evaluator)
     seconds = time.perf_counter() - began
     engine.on_completion = None
-    running = np.array(backend.stats.running[first_step:])
-    crowded = running[np.array(backend.stats.waiting[first_step:]) > 0]
+    steps, running = stats.crowded_steps - steps_before, stats.crowded_running - running_before
     return Figures(
         order=order,
         evaluations=evaluations,
@@ -164,7 +165,7 @@ def measure(engine: Engine, backend: VLLM, order: Any, tasks: list[Task], conver
         cached_share=watch.cached / watch.prompt_tokens,
         attainable_share=watch.attainable / watch.prompt_tokens,
         attainable_with_rules=watch.attainable_with_rules / watch.prompt_tokens,
-        fullness=float(crowded.mean()) / backend.capacity.slots if crowded.size else float("nan"),
+        fullness=running / steps / backend.capacity.slots if steps else float("nan"),
     )
 
 

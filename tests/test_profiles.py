@@ -5,17 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Literal
 
 import pytest
-import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from debate import resources
-from debate.errors import ConfigError, InputError, ProfileError
-from debate.located_yaml import Located, as_input_error, read_yaml
+from debate.errors import ProfileError
 from debate.profiles import DEFAULT_COMPONENTS, load_profile, profile_names
-from debate.resources import data_folder
 from debate.types import Component, MemorySettings, Persona, Profile, Sampling
 
 PERSONA = "personas:\n- name: Critic\n  role: You look for faults.\n"
@@ -330,98 +324,3 @@ def test_an_unknown_name_lists_the_built_in_ones_and_the_closest(name: str) -> N
     hint = refusal(name).hint or ""
     assert hint.startswith("did you mean 'general'?")
     assert all(built_in in hint for built_in in profile_names())
-
-
-# YAML with lines
-
-
-def test_every_value_has_its_line_and_what_is_missing_that_of_its_surroundings(write: Write) -> None:
-    located = read_yaml(write("a:\n- 1\n- b: |\n    text\n  c:\n    2\n"))
-    assert located.data == {"a": [1, {"b": "text\n", "c": 2}]}
-    lines = {(): 1, ("a",): 1, ("a", 0): 2, ("a", 1): 3, ("a", 1, "b"): 3, ("a", 1, "c"): 5}
-    assert dict(located.lines) == lines
-    assert located.line_of(("a", 1, "missing", 0)) == 3
-
-
-@pytest.mark.parametrize(
-    ("written", "value"),
-    [
-        *[("12", 12), ("-0", 0), ("+3", 3), ("0.5", 0.5), (".5", 0.5), ("1e-3", 0.001), ("-.inf", float("-inf"))],
-        *[("true", True), ("Off", False), ("~", None), ("", None), ("'12'", "12"), ("'no'", "no")],
-        *[("010", "010"), ("0x1F", "0x1F"), ("1_000", "1_000"), ("12:30", "12:30"), ("2024-01-01", "2024-01-01")],
-    ],
-)
-def test_only_what_plainly_is_a_number_is_read_as_one(write: Write, written: str, value: object) -> None:
-    data = read_yaml(write(f"a: {written}\n")).data
-    assert (data["a"], type(data["a"])) == (value, type(value))
-
-
-@pytest.mark.parametrize(
-    "text", ["a: &x 1", "a: !!str 1", "no: 1", "a: 1\na: 2", "a: 1\n---\nb: 2", "a: [1", "a:\n\t- 1"]
-)
-def test_the_pure_python_parser_refuses_the_same(write: Write, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def place() -> tuple[int | None, str | None, str | None]:
-        with pytest.raises(ConfigError) as caught:
-            read_yaml(write(text + "\n"))
-        return caught.value.line, caught.value.field, caught.value.hint
-
-    with_c = place()
-    monkeypatch.setattr("debate.located_yaml._LOADER", yaml.SafeLoader)
-    assert place() == with_c
-
-
-class Inner(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
-    mode: Literal["fast", "slow"] = "fast"
-    share: float = Field(default=0.5, gt=0, lt=1)
-
-
-class Outer(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
-    parts: dict[str, Inner] = {}
-    one: Inner | None = None
-
-
-def findings(located: Located) -> InputError:
-    with pytest.raises(ValidationError) as caught:
-        Outer.model_validate(located.data)
-    return as_input_error(caught.value, located, Outer)
-
-
-def test_open_bounds_are_shown_as_open(write: Write) -> None:
-    error = findings(read_yaml(write("one:\n  share: 1\n")))
-    assert error.message.endswith(":2: one.share: must lie in (0, 1), got 1")
-
-
-def test_a_finding_without_words_of_its_own_keeps_those_of_pydantic(write: Write) -> None:
-    error = findings(read_yaml(write("one:\n  mode: quick\n")))
-    assert error.message.endswith(":2: one.mode: input should be 'fast' or 'slow'")
-
-
-def test_an_unknown_key_inside_a_mapping_of_models_is_placed(write: Write) -> None:
-    error = findings(read_yaml(write("parts:\n  left:\n    shar: 1\n")))
-    assert (error.line, error.field, error.hint) == (3, "parts.left.shar", "did you mean 'share'?")
-
-
-def test_a_key_that_would_move_the_cursor_is_shown_escaped(write: Write) -> None:
-    assert "\x1b" not in str(findings(read_yaml(write('"a\\e[2J": 1\n'))))
-
-
-# Where the data are
-
-
-def test_the_wheels_own_data_come_before_a_folder_beside_the_package(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    package = tmp_path / "debate"
-    monkeypatch.setattr(resources, "_PACKAGE", package)
-    (tmp_path / "memory").mkdir()
-    assert data_folder("memory") == tmp_path / "memory"
-    (package / "_data" / "memory").mkdir(parents=True)
-    assert data_folder("memory") == package / "_data" / "memory"
-
-
-def test_a_data_folder_in_neither_place_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(resources, "_PACKAGE", tmp_path / "debate")
-    with pytest.raises(ConfigError, match="templates folder is missing"):
-        data_folder("templates")

@@ -1,7 +1,10 @@
 """Backends: what a call is sent to. One adapter a file; each imports its library when it starts, not before."""
 
 from debate.backends.base import Backend, Call, Capacity
+from debate.backends.ollama import Ollama
+from debate.backends.openai import OpenAICompatible
+from debate.backends.persistence import Patience
 from debate.backends.scripted import Scripted
 from debate.backends.vllm import VLLM
 
-__all__ = ["VLLM", "Backend", "Call", "Capacity", "Scripted"]
+__all__ = ["VLLM", "Backend", "Call", "Capacity", "Ollama", "OpenAICompatible", "Patience", "Scripted"]

@@ -9,12 +9,16 @@ from typing import Any
 
 
 class EngineStats:
-    """What the engine's scheduler reports, step by step: how full it was."""
+    """Running totals over engine steps."""
 
     def __init__(self) -> None:
-        self.running: list[int] = []
-        """Requests under way, one entry an engine step."""
-        self.waiting: list[int] = []
+        self.steps = 0
+        self.running = 0
+        """Requests under way, summed over the steps."""
+        self.crowded_steps = 0
+        """Steps in which further requests waited for a slot."""
+        self.crowded_running = 0
+        """Requests under way, summed over those."""
 
     def logger(self, vllm_config: Any, engine_index: int = 0) -> Any:
         """A stat logger for vLLM that reports here."""
@@ -27,9 +31,18 @@ class EngineStats:
 
             def record(self, scheduler_stats: Any, *_: Any, **__: Any) -> None:
                 if scheduler_stats is not None:
-                    stats.running.append(scheduler_stats.num_running_reqs)
-                    stats.waiting.append(scheduler_stats.num_waiting_reqs)
+                    # A request whose grammar was being compiled counts as skipped until it runs.
+                    skipped = getattr(scheduler_stats, "num_skipped_waiting_reqs", 0)
+                    stats.count(scheduler_stats.num_running_reqs, scheduler_stats.num_waiting_reqs + skipped)
 
             def log_engine_initialized(self) -> None: ...
 
         return Logger(vllm_config, engine_index)
+
+    def count(self, running: int, waiting: int) -> None:
+        """Count one step."""
+        self.steps += 1
+        self.running += running
+        if waiting:
+            self.crowded_steps += 1
+            self.crowded_running += running

@@ -7,6 +7,7 @@ cached. vLLM is imported when the backend starts. Knows nothing of debates; each
 from __future__ import annotations
 
 import asyncio
+import functools
 import gc
 import itertools
 import json
@@ -14,6 +15,7 @@ import logging
 import multiprocessing
 import os
 import signal
+import tempfile
 import threading
 from collections.abc import Callable, Mapping
 from multiprocessing import resource_tracker
@@ -105,6 +107,7 @@ class VLLM:
             )
         for name, value in _ENVIRONMENT.items():
             os.environ.setdefault(name, value)
+        os.environ.setdefault("VLLM_RPC_BASE_PATH", _socket_folder().name)
         if Path(self.model).exists():
             os.environ.setdefault("HF_HUB_OFFLINE", "1")
         logging.getLogger("vllm").setLevel(os.environ["VLLM_LOGGING_LEVEL"])
@@ -244,6 +247,12 @@ def _safe_seeds_on_cpu(model: str, arguments: Mapping[str, Any]) -> dict[str, An
     longest: int = AsyncEngineArgs(model=model, **known).create_model_config().max_model_len
     needed = max(longest, arguments.get("max_num_batched_tokens") or 0)
     return {**arguments, "enable_chunked_prefill": False, "max_num_batched_tokens": needed}
+
+
+@functools.cache
+def _socket_folder() -> tempfile.TemporaryDirectory[str]:
+    """Where vLLM puts its sockets, which it leaves behind; removed when the interpreter ends."""
+    return tempfile.TemporaryDirectory(prefix="debate-vllm-")
 
 
 def _schema_text(schema: Mapping[str, Any]) -> str:

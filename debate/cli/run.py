@@ -29,7 +29,10 @@ def run(
         str | None,
         typer.Option(envvar="DEBATE_MODEL", help="Model name, or the folder of one.", rich_help_panel=_ENGINE),
     ] = None,
-    backend: Annotated[str | None, typer.Option(help="Backend: vllm.", rich_help_panel=_ENGINE)] = None,
+    backend: Annotated[str | None, typer.Option(help="vllm, openai or ollama.", rich_help_panel=_ENGINE)] = None,
+    base_url: Annotated[
+        str | None, typer.Option(help="Address of the server, for openai and ollama.", rich_help_panel=_ENGINE)
+    ] = None,
     engine_arg: Annotated[
         list[str] | None,
         typer.Option(help="KEY=VALUE for the backend, VALUE read as YAML; repeatable.", rich_help_panel=_ENGINE),
@@ -77,7 +80,7 @@ def run(
     """
     given = {
         "evaluator": evaluator, "profile": profile, "templates": templates, "model": model, "backend": backend,
-        "rounds": rounds, "over": over, "candidate_order": candidate_order, "mode": mode, "history": history,
+        "base_url": base_url, "rounds": rounds, "over": over, "candidate_order": candidate_order, "mode": mode, "history": history,
         "selection": selection, "temperature": temperature, "max_tokens": max_tokens, "out": out, "limit": limit,
         "seed": seed, "max_concurrency": max_concurrency,
     }  # fmt: skip

@@ -126,6 +126,7 @@ class _Debate:
                 comments=reply.comments,
                 rejected=tuple(rejected),
                 memories=memories,
+                neutralised=answer.neutralised,
             )
         assert error is not None
         failure = Failure("unreadable_reply", f"no readable reply in {len(rejected)} tries: {error.message}")

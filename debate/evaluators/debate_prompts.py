@@ -167,8 +167,10 @@ def check_templates(templates: Templates, profile: Profile, scale: Scale) -> Non
     }
     templates.check(SYSTEM, system_context(profile, scale, "2000-01-01"))
     templates.check(TASK, task_context(task, ordering, 0))
-    templates.check(TURN, turn_context(turn, profile, Trusted("fence"), with_scores=True))
+    for with_scores in (True, False):
+        templates.check(TURN, turn_context(turn, profile, Trusted("fence"), with_scores=with_scores))
     templates.check(AGENT, agent_context)
+    templates.check(AGENT, {**agent_context, "agreement": None, "memories": [], "is_first": False})
     templates.check(RETRY, {"error": "error"})
 
 

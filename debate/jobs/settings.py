@@ -12,7 +12,7 @@ from typing import Any, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from debate.backends import VLLM, Backend
+from debate.backends import VLLM, Backend, Ollama, OpenAICompatible
 from debate.convergence import Over
 from debate.errors import ConfigError
 from debate.evaluators.debate import DebateEvaluator
@@ -38,7 +38,8 @@ class RunSettings(BaseModel):
     profile: str = "general"
     templates: Path | None = None
     model: str | None = None
-    backend: Literal["vllm"] = "vllm"
+    backend: Literal["vllm", "openai", "ollama"] = "vllm"
+    base_url: str | None = None
     engine_args: dict[str, Any] = {}
     rounds: int = Field(default=3, ge=1)
     weights: dict[str, float] | None = None
@@ -108,4 +109,13 @@ class RunSettings(BaseModel):
                 field="model",
                 hint="pass --model NAME or --model FOLDER, or set DEBATE_MODEL; `debate doctor` says what would run",
             )
-        return VLLM(self.model, **self.engine_args)
+        arguments = dict(self.engine_args)
+        if self.base_url is not None:
+            if self.backend == "vllm":
+                raise ConfigError("goes with --backend openai or ollama", field="base_url")
+            arguments["base_url"] = self.base_url
+        kind = {"vllm": VLLM, "openai": OpenAICompatible, "ollama": Ollama}[self.backend]
+        try:
+            return kind(self.model, **arguments)
+        except TypeError as error:
+            raise ConfigError(f"the backend does not take this: {error}", field="engine_args") from None

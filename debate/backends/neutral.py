@@ -1,0 +1,43 @@
+"""Untrusted text for servers that apply a chat template themselves: control strings are broken, visibly.
+
+Where we assemble token ids ourselves nothing needs breaking (see `token_splice`). A server that gets text may turn
+`<|im_end|>` into a control token, so a middle dot goes into every string of that kind: `<·|im_end|>`. They are counted.
+"""
+
+from __future__ import annotations
+
+import re
+
+from debate.flow import Block, Prompt, Segment
+
+_CONTROL = re.compile(
+    r"<\|[^|<>\n]{1,40}\|>"  # <|im_start|>, <|eot_id|>, <|channel|>, <|END_OF_TURN_TOKEN|>
+    r"|<｜[^｜<>\n]{1,40}｜>"  # DeepSeek
+    r"|</?(?:s|unk|pad|bos|eos|mask|think|tool_call|tool_response|start_of_turn|end_of_turn)>"
+    r"|<<?/?SYS>>?"
+    r"|\[/?(?:INST|SYSTEM_PROMPT|TOOL_CALLS|AVAILABLE_TOOLS|TOOL_RESULTS|CLS|SEP|MASK|PAD|UNK|BOS|EOS)\]",
+    re.IGNORECASE,
+)
+
+
+def neutral_messages(prompt: Prompt) -> tuple[list[dict[str, str]], int]:
+    """The prompt as chat messages with control strings in its content broken, and how many there were."""
+    count = 0
+
+    def text_of(segment: Segment) -> str:
+        nonlocal count
+        if not segment.is_content:
+            return segment.text
+        text, n = _CONTROL.subn(_break, segment.text)
+        count += n
+        return text
+
+    def joined(blocks: tuple[Block, ...]) -> str:
+        return "".join(text_of(segment) for block in blocks for segment in block)
+
+    pairs = (("system", prompt.system), ("user", prompt.user))
+    return [{"role": role, "content": joined(blocks)} for role, blocks in pairs if blocks], count
+
+
+def _break(match: re.Match[str]) -> str:
+    return f"{match[0][0]}·{match[0][1:]}"

@@ -1,0 +1,118 @@
+"""Finds the one JSON value in what a model wrote.
+
+A ladder, each rung tried when the one before it fails: the whole text as JSON, the one object that stands in a fence or
+in prose, several objects that agree, and the one object with its harmless damage mended (`debate.json_mending`).
+
+It knows nothing of what the value should hold.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+
+from debate.json_mending import COMMENT, FLAGS, STRING, mended
+from debate.json_values import decode, refusal
+
+MAX_CHARS = 1_000_000
+"""Longer replies are refused unread."""
+_MAX_DEPTH = 32
+_MAX_OBJECTS = 8
+_MAX_MARKS = 1000
+
+_THINKING = re.compile(r"<think>(.*?</think>)?", re.DOTALL)
+_PROSE_MARK = re.compile(r"`{3,}|\[\s*+\{|[{}]")
+_ARRAY_END = re.compile(r"\s*+\]")
+_BRACKET = re.compile(
+    rf"""(?:[^"'{{}}\[\]/\#]++ | {STRING} | {COMMENT} | /(?![/*]))*+ (?P<bracket>[{{}}\[\]])?""", FLAGS
+)
+"""Up to the next bracket outside strings and comments; None when a string or a comment never ends."""
+
+
+def read_value(text: str, *, finish_reason: str = "stop") -> object:
+    """The value that a reply holds, as `debate.json_values.decode` gives it; an object, unless the text is all JSON.
+
+    A byte order mark and one leading `<think>` block are dropped. With `finish_reason="length"` only a text that is
+    JSON as a whole is read.
+
+    Raises:
+        ReplyError: empty, too_long, cut_off, not_json, ambiguous, too_deep, duplicate_key, or wrong_shape for a list
+            around an object in prose.
+    """
+    text = _answer(text)
+    try:
+        return decode(text)
+    except json.JSONDecodeError:
+        if finish_reason == "length":
+            raise refusal("cut_off", "The reply was cut off at the length limit; be shorter.") from None
+    # The same object said twice is one. A fence gives no precedence: it may hold the answer or an example of one.
+    objects = [group for group in dict.fromkeys(_outermost(text)) if _may_be_object(group)]
+    if not objects:
+        raise refusal("not_json", "The reply holds no JSON object.")
+    return mended(objects[0]) if len(objects) == 1 else _agreed(objects)
+
+
+def _answer(text: str) -> str:
+    """The text without what stands around or before the answer."""
+    text = text.strip().lstrip("\ufeff").strip()
+    if len(text) > MAX_CHARS:
+        raise refusal("too_long", f"The reply has {len(text)} characters; at most {MAX_CHARS} are read.")
+    if thinking := _THINKING.match(text):
+        if thinking[1] is None:
+            raise refusal("cut_off", "The reply ends inside <think>; the JSON object is missing.")
+        text = text[thinking.end() :].strip()
+    if not text:
+        raise refusal("empty", "The reply is empty; a JSON object was asked for.")
+    return text
+
+
+def _outermost(text: str) -> Iterator[str]:
+    """The outermost {...} groups of the text. Raises at the first one that is not closed, and at an open fence."""
+    position, marks, fenced = 0, 0, False
+    while mark := _PROSE_MARK.search(text, position):
+        position = mark.end()
+        if mark[0] == "}":
+            raise refusal("not_json", "The reply closes an object that it never opened.")
+        if mark[0] == "{":
+            position = _group_end(text, mark.start())
+            yield text[mark.start() : position]
+        if mark[0].startswith("[") or (mark[0] == "{" and _ARRAY_END.match(text, position)):
+            raise refusal("wrong_shape", "The reply is a list; one JSON object was asked for.")
+        marks += 1
+        if marks > _MAX_MARKS:
+            raise refusal("not_json", "The reply is full of braces or fences; give one JSON object and nothing else.")
+        fenced ^= mark[0].startswith("`")
+    if fenced:
+        raise refusal("cut_off", "The reply ends inside a fenced block.")
+
+
+def _group_end(text: str, start: int) -> int:
+    """Where the brace group that opens at `start` ends. Quotation marks of both kinds and comments hide brackets."""
+    depth = {"{": 0, "[": 0}
+    for part in _BRACKET.finditer(text, start):
+        bracket = part["bracket"]
+        if bracket is None:
+            break
+        depth["{" if bracket in "{}" else "["] += 1 if bracket in "{[" else -1
+        if depth["{"] == 0:
+            return part.end()
+        if max(depth.values()) > _MAX_DEPTH:
+            raise refusal("too_deep", "The reply is nested too deeply.")
+    raise refusal("cut_off", "The reply ends inside an object: a brace or a quotation mark is not closed.")
+
+
+def _may_be_object(group: str) -> bool:
+    """Whether the group is an object, sound or damaged, rather than prose such as {1, 2}."""
+    return any(mark in group for mark in "\"':") or not group[1:-1].strip()
+
+
+def _agreed(objects: list[str]) -> object:
+    """The value that all objects have. A damaged one among several is not mended: nobody knows which is meant."""
+    if len(objects) <= _MAX_OBJECTS:
+        with suppress(json.JSONDecodeError):
+            first, *others = map(decode, objects)
+            if all(other == first for other in others):
+                return first
+    raise refusal("ambiguous", "The reply holds several objects that differ; give one JSON object and nothing else.")

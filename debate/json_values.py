@@ -1,0 +1,83 @@
+"""One JSON text as a value, with every number as it was written.
+
+Python's own decoder does the reading; what it would pass over in silence is kept or refused: a number keeps its
+literal, NaN and Infinity are marks, a key that stands twice is an error. `refusal` makes that error, here and for those
+who look at the value afterwards.
+
+It does not know where in a reply the text was found, or what value was asked for.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import cast
+
+from debate.errors import ReplyError
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number as it was written. Equal to another of the same value."""
+
+    literal: str = field(compare=False)
+    value: float
+
+    @classmethod
+    def written(cls, literal: str) -> Number:
+        """The number that a JSON literal of any length writes; infinite where a float cannot hold it."""
+        return cls(literal, float(literal))  # not int(): it refuses long literals
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Neither text nor number: a bracket, or NaN and Infinity, which Python's decoder knows and JSON does not."""
+
+    literal: str
+
+
+def decode(text: str) -> object:
+    """The value of a JSON text: dict, list, str, bool, None, `Number` and `Mark`.
+
+    Raises:
+        json.JSONDecodeError: when it is not JSON; the one fault that another reading of the text may mend.
+        ReplyError: `too_deep` or `duplicate_key`.
+    """
+    try:
+        return cast("object", _DECODER.decode(text))
+    except RecursionError:
+        raise refusal("too_deep", "The reply is nested too deeply.") from None
+
+
+def shown(value: object) -> str:
+    """A value in a few words, for a message."""
+    if isinstance(value, dict | list):
+        return "an object" if isinstance(value, dict) else "a list"
+    if isinstance(value, str):
+        return repr(value if len(value) <= 40 else value[:39] + "…")
+    literal = value.literal if isinstance(value, Number | Mark) else json.dumps(value)
+    return literal if len(literal) <= 40 else literal[:39] + "…"
+
+
+def refusal(reason: str, message: str) -> ReplyError:
+    """The error that says why a reply cannot be read; its message is cut to 300 characters."""
+    # Names of candidates and components are the caller's and may be long, or hold half a surrogate pair.
+    return ReplyError(reason, message.encode(errors="replace").decode()[:300])
+
+
+def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        seen: set[str] = set()
+        twice = next(key for key, _ in pairs if key in seen or seen.add(key))
+        raise refusal("duplicate_key", f"The key {shown(twice)} stands twice in one object.")
+    return members
+
+
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_unique,
+    parse_float=Number.written,
+    parse_int=Number.written,
+    parse_constant=Mark,
+    strict=False,  # a raw newline inside a string is taken as said
+)

@@ -1,0 +1,189 @@
+"""Evaluators small enough to reason about, the scripts that answer them, and a journal in memory."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from debate import Component, DebateEvaluator, Evaluation, Persona, Profile, Scale, Task
+from debate.backends import Call, Scripted
+from debate.errors import BackendError
+from debate.evaluators.base import Footprint, RunContext
+from debate.flow import Completion, Flow, Generate, Prompt, Recall, Segment, gather, generate
+from debate.runner import Answer, CallKey
+from debate.types import Failure
+
+PROFILE = Profile(
+    "pair",
+    (Persona("Critic", "You look for faults."), Persona("Reader", "You read for pleasure.")),
+    (Component("clarity", "Is it clear?"), Component("truth", "Is it true?", 0.5)),
+)
+
+
+@dataclass(frozen=True)
+class FlowEvaluator:
+    """An evaluator made of one flow function."""
+
+    body: Callable[[Task, RunContext], Flow[Evaluation]]
+    models: frozenset[str] = frozenset()
+    size: Callable[[Task], Footprint] = lambda task: Footprint(characters=30, replies=1, max_tokens=10)
+    name: str = "small"
+    scale: Scale = Scale()
+
+    def flow(self, task: Task, run: RunContext) -> Flow[Evaluation]:
+        return self.body(task, run)
+
+    def footprint(self, task: Task) -> Footprint:
+        return self.size(task)
+
+    def check(self) -> None: ...
+
+    def describe(self) -> dict[str, Any]:
+        return {"evaluator": self.name}
+
+
+def ask(task: Task, text: str, **settings: Any) -> Generate:
+    """A call whose prompt is `text`."""
+    prompt = Prompt(system=(), user=((Segment(text, is_content=True),),))
+    return Generate(prompt=prompt, info={"task_id": task.id, "text": text}, **settings)
+
+
+def scored(task: Task, score: float, **more: Any) -> Evaluation:
+    """An evaluation that gives every candidate the same score."""
+    n = len(task.candidates)
+    return Evaluation(
+        task_id=task.id,
+        evaluator="small",
+        status="ok",
+        scores=np.full(n, score),  # (J,)
+        probabilities=np.full(n, 1 / n),  # (J,)
+        selected=0,
+        **more,
+    )
+
+
+def number_in(answer: Completion | Failure) -> float:
+    """The number that was replied; -1 for a failed call."""
+    return float(answer.text) if isinstance(answer, Completion) else -1.0
+
+
+def asks(n: int) -> FlowEvaluator:
+    """Asks n times, one after the other, and scores with the sum of the replies."""
+
+    def flow(task: Task, run: RunContext) -> Flow[Evaluation]:
+        total = 0.0
+        for i in range(n):
+            total += number_in((yield from generate(ask(task, f"{task.x} {i}"))))
+        return scored(task, total)
+
+    return FlowEvaluator(flow)
+
+
+def gathers(children: int, calls: int = 2) -> FlowEvaluator:
+    """Asks once, then gathers children that ask on their own; they are the members of the evaluation."""
+
+    def flow(task: Task, run: RunContext) -> Flow[Evaluation]:
+        first = number_in((yield from generate(ask(task, f"{task.x} first"))))
+        members = yield from gather([asks(calls).flow(Task(f"{task.x} {n}", ["a"]), run) for n in range(children)])
+        total = first + sum(float(member.scores[0]) for member in members)
+        return scored(task, total, members=members)
+
+    return FlowEvaluator(flow)
+
+
+def debates(**settings: Any) -> DebateEvaluator:
+    """A debate of two agents over two components: two rounds, so four turns, unless told otherwise."""
+    told: dict[str, Any] = {"profile": PROFILE, "rounds": 2, "convergence": None, **settings}
+    return DebateEvaluator(**told)
+
+
+def tasks(n: int) -> list[Task]:
+    """n tasks, named t0, t1, ..."""
+    return [Task(f"question {i}", ["one", "two"], id=f"t{i}") for i in range(n)]
+
+
+def by_seed(call: Call) -> str:
+    """A reply that the call's seed alone decides: a number, or what a debate's schema asks for."""
+    draw = random.Random(call.seed)
+    if call.schema is None:
+        return str(draw.randint(0, 9))
+    shape: Mapping[str, Any] = call.schema["properties"]["candidates"]["properties"]
+    candidates = {
+        label: {
+            "comment": f"comment {draw.randint(0, 99)}",
+            "scores": {name: draw.randint(0, 10) for name in part["properties"]["scores"]["properties"]},
+        }
+        for label, part in shape.items()
+    }
+    return json.dumps({"overall": f"overall {draw.randint(0, 99)}", "candidates": candidates})
+
+
+def late(script: Callable[[Call], str], seed: int, longest: float = 0.004) -> Callable[[Call], Any]:
+    """The same replies after random delays of at most `longest` seconds."""
+    draw = random.Random(seed)
+
+    async def answer(call: Call) -> str:
+        await asyncio.sleep(draw.random() * longest)
+        return script(call)
+
+    return answer
+
+
+class Counted:
+    """A script that keeps the calls it was asked."""
+
+    def __init__(self, script: Callable[[Call], Any] = by_seed) -> None:
+        self.script = script
+        self.calls: list[Call] = []
+
+    def __call__(self, call: Call) -> Any:
+        self.calls.append(call)
+        return self.script(call)
+
+
+class Startable(Scripted):
+    """A scripted backend that notes when it is started and closed, and that may fail to start."""
+
+    def __init__(self, fn: Any = by_seed, *, model: str = "scripted", faults: int = 0) -> None:
+        super().__init__(fn, model=model)
+        self.events: list[str] = []
+        self.faults = faults
+
+    async def start(self) -> None:
+        if self.faults:
+            self.faults -= 1
+            raise BackendError("out of memory")
+        self.events.append("start")
+
+    async def aclose(self) -> None:
+        self.events.append("aclose")
+
+
+class DictJournal:
+    """Keeps answers in a dict, in the order in which they came."""
+
+    def __init__(self, entries: Mapping[CallKey, Answer] | None = None) -> None:
+        self.entries: dict[CallKey, Answer] = dict(entries or {})
+
+    def get(self, key: CallKey) -> Answer | None:
+        return self.entries.get(key)
+
+    async def put(self, key: CallKey, call: Call | Recall, answer: Answer) -> None:
+        assert key not in self.entries, f"{key} was asked twice"
+        self.entries[key] = answer
+
+
+def plain(evaluation: Evaluation) -> dict[str, Any]:
+    """What must be the same when an evaluation is repeated: all but the seconds, its own and its members'."""
+    return _without_seconds(evaluation.to_dict())
+
+
+def _without_seconds(data: dict[str, Any]) -> dict[str, Any]:
+    members = [_without_seconds(member) for member in data["members"]]
+    return {**{key: value for key, value in data.items() if key != "seconds"}, "members": members}

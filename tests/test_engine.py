@@ -1,0 +1,339 @@
+"""The engine as its users hold it: plain and async calls, batches, streams, several models, starting and closing."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import itertools
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from debate import Engine, Evaluation, Persona, Profile, Task
+from debate.backends import Call, Capacity, Scripted
+from debate.errors import BackendDead, ConfigError, TaskError
+from debate.evaluators.base import RunContext
+from debate.flow import Completion, Flow, generate
+from debate.types import Usage
+from tests.small_flows import (
+    PROFILE,
+    Counted,
+    DictJournal,
+    FlowEvaluator,
+    Startable,
+    ask,
+    asks,
+    by_seed,
+    debates,
+    gathers,
+    late,
+    plain,
+    scored,
+    tasks,
+)
+
+# ---- the same results
+
+
+def test_results_depend_on_the_seed_and_not_on_concurrency_or_delays() -> None:
+    evaluators = [
+        debates(),
+        debates(mode="simultaneous"),
+        gathers(3),
+        debates(candidate_order="balanced", selection="sample"),
+    ] * 3
+    given = tasks(len(evaluators))
+
+    def results(seed: int, max_concurrency: int | None, delays: int) -> list[dict[str, Any]]:
+        with Engine(Scripted(late(by_seed, delays)), seed=seed, max_concurrency=max_concurrency) as engine:
+            return [plain(evaluation) for evaluation in engine.evaluate_batch(given, evaluators)]
+
+    first = results(7, 1, delays=1)
+    assert results(7, 3, delays=2) == first
+    assert results(7, 64, delays=3) == first
+    assert results(7, None, delays=4) == first
+    assert results(8, 3, delays=2) != first
+
+
+def test_a_store_makes_a_second_run_ask_nothing() -> None:
+    journal, script = DictJournal(), Counted()
+    with Engine(Scripted(script), store=journal, seed=1) as engine:
+        first = engine.evaluate_batch(tasks(4), debates())
+    asked = len(script.calls)
+    with Engine(Scripted(script), store=journal, seed=1) as engine:
+        second = engine.evaluate_batch(tasks(4), debates())
+    assert (asked, len(script.calls)) == (16, 16)
+    assert [plain(evaluation) for evaluation in second] == [plain(evaluation) for evaluation in first]
+
+
+# ---- batches
+
+
+def test_a_batch_comes_back_in_its_order_whatever_finishes_first() -> None:
+    async def script(call: Call) -> str:
+        await asyncio.sleep(0.03 if call.info["task_id"] in ("t0", "t3") else 0)
+        return "1"
+
+    with Engine(Scripted(script)) as engine:
+        found = engine.evaluate_batch(tasks(6), asks(1))
+    assert [evaluation.task_id for evaluation in found] == [f"t{n}" for n in range(6)]
+
+
+def test_each_task_may_have_its_own_evaluator() -> None:
+    with Engine(Scripted(lambda call: "1")) as engine:
+        found = engine.evaluate_batch(tasks(3), [asks(1), asks(5), asks(2)])
+    assert [evaluation.scores[0] for evaluation in found] == [1, 5, 2]
+
+
+def test_an_empty_batch_has_no_evaluations() -> None:
+    with Engine(Startable()) as engine:
+        assert engine.evaluate_batch([], asks(1)) == []
+        assert engine.evaluate_batch([], []) == []
+        assert list(engine.iter_evaluate([], asks(1))) == []
+
+
+def test_tasks_and_evaluators_that_do_not_pair_up_are_refused_before_anything_is_loaded() -> None:
+    backend = Startable()
+    with Engine(backend) as engine, pytest.raises(ConfigError, match="3 tasks and 2 evaluators"):
+        engine.evaluate_batch(tasks(3), [asks(1), asks(1)])
+    assert "start" not in backend.events
+
+
+def test_equal_tasks_are_told_apart_and_equal_ids_are_refused() -> None:
+    same = Task("x", ["a"])
+    with Engine(Scripted(by_seed)) as engine:
+        found = engine.evaluate_batch([same, same], asks(1))
+        assert [evaluation.task_id for evaluation in found] == [same.id, f"{same.id}-2"]
+        assert {evaluation.task_id for evaluation in engine.iter_evaluate([same, same], asks(1))} == {
+            same.id,
+            f"{same.id}-2",
+        }
+        twice = [Task("x", ["a"], id="one"), Task("y", ["a"], id="one")]
+        with pytest.raises(TaskError, match="'one' stands twice"):
+            engine.evaluate_batch(twice, asks(1))
+        with pytest.raises(TaskError, match="'one' stands twice"):
+            list(engine.iter_evaluate(twice, asks(1)))
+
+
+def test_one_failure_never_loses_the_others() -> None:
+    def broken(task: Task, run: RunContext) -> Flow[Evaluation]:
+        yield from generate(ask(task, "x"))
+        raise LookupError("lost")
+
+    with Engine(Scripted(by_seed)) as engine:
+        found = engine.evaluate_batch(tasks(5), [asks(1), FlowEvaluator(broken), asks(1), debates(), asks(1)])
+    assert [evaluation.status for evaluation in found] == ["ok", "failed", "ok", "ok", "ok"]
+    assert found[1].error == "LookupError: lost"
+
+
+@pytest.mark.parametrize("limit", [1, 3])
+def test_no_more_debates_are_open_than_max_concurrency(limit: int) -> None:
+    turns_left = {task.id: 4 for task in tasks(9)}
+    most = 0
+
+    async def script(call: Call) -> str:
+        nonlocal most
+        name = call.info["task_id"]
+        asked.add(name)
+        most = max(most, sum(turns_left[each] > 0 for each in asked))
+        await asyncio.sleep(0.001)
+        turns_left[name] -= 1
+        return by_seed(call)
+
+    asked: set[str] = set()
+    with Engine(Scripted(script), max_concurrency=limit) as engine:
+        engine.evaluate_batch(tasks(9), debates())
+    assert most == limit
+
+
+@pytest.mark.parametrize(
+    ("capacity", "most"),
+    [(Capacity(slots=4), 8), (Capacity(slots=4, cache_tokens=100, context_length=50), 2)],
+    ids=["twice the slots", "what the cache holds"],
+)
+def test_without_a_limit_the_capacity_of_the_backend_decides(capacity: Capacity, most: int) -> None:
+    now: set[str] = set()
+    widths: list[int] = []
+
+    async def script(call: Call) -> Completion:
+        now.add(call.info["task_id"])
+        widths.append(len(now))
+        await asyncio.sleep(0.01)
+        now.discard(call.info["task_id"])
+        return Completion("1", usage=Usage(0, 0, 0, 1))
+
+    backend = Scripted(script)
+    backend.capacity = capacity
+    with Engine(backend) as engine:
+        engine.evaluate_batch(tasks(20), debates(rounds=1, retries=0))
+    assert max(widths) == most
+
+
+def test_max_concurrency_below_one_is_refused() -> None:
+    with pytest.raises(ConfigError, match="max_concurrency"):
+        Engine(Scripted(by_seed), max_concurrency=0)
+
+
+def test_usage_and_seconds_reach_the_user() -> None:
+    with Engine(Scripted(lambda call: Completion("1", usage=Usage(10, 5, 2, 1)))) as engine:
+        evaluation = engine.evaluate(tasks(1)[0], gathers(2, calls=3))
+    assert evaluation.usage == Usage(70, 35, 14, 7)
+    assert [member.usage.calls for member in evaluation.members] == [3, 3]
+    assert evaluation.seconds > 0
+
+
+def test_every_completion_is_told_to_whoever_listens() -> None:
+    heard: list[tuple[str, str]] = []
+
+    def listen(call: Call, completion: Completion) -> None:
+        heard.append((call.info["task_id"], completion.text))
+
+    with Engine(Scripted(lambda call: "3"), on_completion=listen) as engine:
+        engine.evaluate(tasks(1)[0], asks(2))
+    assert heard == [("t0", "3")] * 2
+
+
+# ---- a backend that dies
+
+
+def dies_at(n: int) -> Counted:
+    """Answers n calls, then is dead for good."""
+    count = itertools.count()
+
+    async def script(call: Call) -> str:
+        place = next(count)
+        await asyncio.sleep(0.001)
+        if place >= n:
+            raise BackendDead("the engine has died")
+        return by_seed(call)
+
+    return Counted(script)
+
+
+def test_a_batch_keeps_what_was_finished_when_the_backend_died() -> None:
+    script = dies_at(9)
+    with Engine(Scripted(script), max_concurrency=2) as engine:
+        found = engine.evaluate_batch(tasks(10), debates(rounds=1))
+    assert [evaluation.task_id for evaluation in found] == [f"t{n}" for n in range(10)]
+    finished = [evaluation for evaluation in found if evaluation.status == "ok"]
+    lost = [evaluation for evaluation in found if evaluation.status == "failed"]
+    assert len(finished) + len(lost) == 10
+    assert 3 <= len(finished) <= 4
+    assert {failure.reason for evaluation in lost for failure in evaluation.failures} == {"backend_dead"}
+    assert all(evaluation.error == "the engine has died" for evaluation in lost)
+    assert len(script.calls) <= 9 + 2
+
+
+def test_iterating_yields_the_lost_ones_that_were_open_and_then_raises() -> None:
+    found: list[Evaluation] = []
+    with Engine(Scripted(dies_at(9)), max_concurrency=2) as engine, pytest.raises(BackendDead, match="has died"):
+        for evaluation in engine.iter_evaluate(tasks(100), debates(rounds=1)):
+            found.append(evaluation)
+    statuses = [evaluation.status for evaluation in found]
+    assert 3 <= statuses.count("ok") <= 4
+    assert 1 <= statuses.count("failed") <= 3
+
+
+def test_evaluating_one_task_raises_when_the_backend_is_dead() -> None:
+    with Engine(Scripted(dies_at(0))) as engine, pytest.raises(BackendDead):
+        engine.evaluate(tasks(1)[0], asks(1))
+
+
+# ---- iterating
+
+
+def test_evaluations_come_as_they_finish_and_tasks_are_read_as_there_is_room() -> None:
+    read: list[str] = []
+
+    def source() -> Iterator[Task]:
+        for task in tasks(30):
+            read.append(task.id)
+            yield task
+
+    answered = 0
+    others_are_done = asyncio.Event()
+
+    async def script(call: Call) -> str:
+        nonlocal answered
+        if call.info["task_id"] == "t0":
+            await asyncio.wait_for(others_are_done.wait(), 10)
+        else:
+            answered += 1
+            if answered == 29:
+                others_are_done.set()
+        return "1"
+
+    with Engine(Scripted(script), max_concurrency=2) as engine:
+        iterator = engine.iter_evaluate(source(), asks(1))
+        assert read == []
+        first = next(iterator)
+        assert first.task_id == "t1"
+        assert [first.task_id, *(evaluation.task_id for evaluation in iterator)][-1] == "t0"
+    assert len(read) == 30
+
+
+def test_leaving_the_loop_early_cancels_what_is_under_way_and_the_engine_goes_on() -> None:
+    asked: list[str] = []
+    cancelled: list[str] = []
+
+    async def script(call: Call) -> str:
+        asked.append(call.info["task_id"])
+        if call.info["task_id"] == "t0":
+            return "1"
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            cancelled.append(call.info["task_id"])
+            raise
+        return "1"
+
+    with Engine(Scripted(script), max_concurrency=3) as engine:
+        for evaluation in engine.iter_evaluate(tasks(9), asks(1)):
+            assert evaluation.task_id == "t0"
+            while len(asked) < 4:
+                time.sleep(0.001)
+            break
+        assert sorted(cancelled) == ["t1", "t2", "t3"]
+        assert engine.evaluate(tasks(1)[0], asks(1)).status == "ok"
+
+
+# ---- several models
+
+
+def test_each_persona_is_asked_on_its_own_model() -> None:
+    strong = Persona("Strong", "You are thorough.", model="large")
+    profile = Profile("mixed", (PROFILE.personas[0], strong), PROFILE.components)
+    small, large = Counted(), Counted()
+    with Engine({"small": Scripted(small), "large": Scripted(large)}) as engine:
+        engine.evaluate(tasks(1)[0], debates(profile=profile))
+    assert [(call.model, call.info["agent"]) for call in small.calls] == [("small", "Critic")] * 2
+    assert [(call.model, call.info["agent"]) for call in large.calls] == [("large", "Strong")] * 2
+
+
+@pytest.mark.parametrize("how", ["evaluate", "evaluate_batch", "iter_evaluate"])
+def test_a_model_without_a_backend_is_refused_before_anything_is_loaded(how: str) -> None:
+    backend = Startable()
+    evaluator = FlowEvaluator(asks(1).body, models=frozenset({"absent"}))
+    with Engine(backend) as engine, pytest.raises(ConfigError, match="'absent'"):
+        given: Any = tasks(1)[0] if how == "evaluate" else tasks(2)
+        result = getattr(engine, how)(given, evaluator)
+        list(result)
+    assert "start" not in backend.events
+
+
+def test_an_engine_needs_a_backend() -> None:
+    with pytest.raises(ConfigError, match="at least one backend"):
+        Engine({})
+
+
+def test_the_date_of_the_prompts_can_be_set() -> None:
+    def flow(task: Task, run: RunContext) -> Flow[Evaluation]:
+        yield from generate(ask(task, run.today))
+        return scored(task, 1)
+
+    script = Counted()
+    with Engine(Scripted(script), today=datetime.date(2026, 1, 31)) as engine:
+        engine.evaluate(tasks(1)[0], FlowEvaluator(flow))
+    assert script.calls[0].info["text"] == "2026-01-31"

@@ -1,0 +1,243 @@
+"""The values check themselves when they are made, and name the field that is wrong."""
+
+from __future__ import annotations
+
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import debate
+from debate.errors import ConfigError, ProfileError, TaskError
+from debate.types import (
+    Candidate,
+    Component,
+    MemorySettings,
+    Persona,
+    Profile,
+    Sampling,
+    Scale,
+    Task,
+    Transcript,
+    Turn,
+    Usage,
+)
+
+NAN, INF = math.nan, math.inf
+
+
+# Tasks
+
+
+def test_strings_are_accepted_as_candidates() -> None:
+    task = Task("x", ["one", Candidate("two", generator="m")])
+    assert task.candidates == (Candidate("one"), Candidate("two", generator="m"))
+
+
+def test_a_task_without_an_id_has_the_same_one_in_every_process() -> None:
+    code = "from debate import Task; print(Task('x é 🎉', ['a', 'b'], context=['c'], metadata={'k': 1}).id)"
+    done = subprocess.run(
+        [sys.executable, "-X", "utf8", "-c", code],
+        env={**os.environ, "PYTHONHASHSEED": "12345"},
+        cwd=Path(debate.__file__).parents[1],
+        capture_output=True,
+        encoding="utf-8",
+        check=True,
+    )
+    assert done.stdout.strip() == Task("x é 🎉", ["a", "b"], context=["c"], metadata={"k": 1}).id
+
+
+def test_the_id_follows_from_all_of_the_content_and_nothing_else() -> None:
+    base = Task("x", ["a", "b"])
+    others = [
+        Task("y", ["a", "b"]),
+        Task("x", ["b", "a"]),
+        Task("x", ["ab"]),
+        Task("x", ["a", "b"], context=["c"]),
+        Task("x", ["a", Candidate("b", id="1")]),
+        Task("x", ["a", Candidate("b", generator="m")]),
+    ]
+    assert len({task.id for task in [base, *others]}) == 7
+    assert Task("x", ["a", Candidate("b", metadata={"k": 1})], metadata={"line": 3}).id == base.id
+
+
+def test_a_given_id_is_kept() -> None:
+    task = Task("x", ["a"], id=" row 7 ")
+    assert (task.id, task.has_given_id, Task("x", ["a"]).has_given_id) == (" row 7 ", True, False)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "field", "says"),
+    [
+        ({"candidates": "one string"}, "candidates", "not one string"),
+        ({"candidates": []}, "candidates", "at least one"),
+        ({"candidates": ["a", 3]}, "candidates.1", "got int"),
+        ({"candidates": ["a", None]}, "candidates.1", "got NoneType"),
+        ({"candidates": ["a", "cut \ud83d"]}, "candidates.1", "character 4"),
+        ({"context": "one string"}, "context", "not one string"),
+        ({"context": ["a", 3]}, "context.1", "got int"),
+        ({"context": ["\udc00"]}, "context.0", "lone surrogate"),
+        ({"x": 3}, "x", "got int"),
+        ({"x": "\ud800"}, "x", "lone surrogate"),
+        ({"id": ""}, "id", "non-empty"),
+        ({"id": "  "}, "id", "non-empty"),
+        ({"id": 7}, "id", "non-empty string"),
+        ({"id": "\ud800"}, "id", "lone surrogate"),
+    ],
+)
+def test_a_task_that_cannot_be_evaluated_names_the_field(arguments: dict[str, Any], field: str, says: str) -> None:
+    fine: dict[str, Any] = {"x": "x", "candidates": ["a"]}
+    with pytest.raises(TaskError) as caught:
+        Task(**fine | arguments)
+    assert caught.value.field == field
+    assert says in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "field"),
+    [({"text": 3}, "text"), ({"id": "\ud800"}, "id"), ({"generator": "\ud800"}, "generator")],
+)
+def test_a_candidate_that_cannot_be_written_down_is_refused(arguments: dict[str, Any], field: str) -> None:
+    fine: dict[str, Any] = {"text": "a"}
+    with pytest.raises(TaskError) as caught:
+        Candidate(**fine | arguments)
+    assert caught.value.field == field
+
+
+def test_an_empty_response_is_a_candidate() -> None:
+    assert Task("", ["", ""]).candidates == (Candidate(""), Candidate(""))
+
+
+def test_the_task_keeps_its_own_copies() -> None:
+    candidates, metadata = ["a"], {"k": 1}
+    task = Task("x", candidates, metadata=metadata)
+    candidates.append("b")
+    metadata["k"] = 2
+    assert (len(task.candidates), task.metadata) == (1, {"k": 1})
+
+
+# Personas, components, profiles
+
+
+@pytest.mark.parametrize(
+    ("arguments", "field"),
+    [
+        ({"name": " "}, "name"),
+        ({"role": "\n"}, "role"),
+        ({"agreement": -1}, "agreement"),
+        ({"agreement": 11}, "agreement"),
+    ],
+)
+def test_a_persona_names_the_field_that_is_wrong(arguments: dict[str, Any], field: str) -> None:
+    fine: dict[str, Any] = {"name": "Critic", "role": "You criticise."}
+    with pytest.raises(ProfileError) as caught:
+        Persona(**fine | arguments)
+    assert caught.value.field == field
+
+
+@pytest.mark.parametrize("agreement", [0, 10])
+def test_agreement_runs_from_0_to_10(agreement: int) -> None:
+    assert Persona("a", "b", agreement=agreement).agreement == agreement
+
+
+@pytest.mark.parametrize("weight", [-0.1, 1.1, NAN, INF])
+def test_a_components_weight_lies_in_0_to_1(weight: float) -> None:
+    with pytest.raises(ProfileError, match="weight: must lie in"):
+        Component("accuracy", "d", weight)
+    assert [Component("accuracy", "d", end).weight for end in (0.0, 1.0)] == [0.0, 1.0]
+
+
+def test_a_component_needs_a_name() -> None:
+    with pytest.raises(ProfileError, match="name: must not be empty"):
+        Component("", "d")
+
+
+@pytest.mark.parametrize(("arguments", "field"), [({"k": 0}, "k"), ({"max_tokens": 0}, "max_tokens")])
+def test_memory_settings_that_recall_nothing_are_refused(arguments: dict[str, int], field: str) -> None:
+    with pytest.raises(ProfileError) as caught:
+        MemorySettings(**arguments)  # pyright: ignore[reportArgumentType]
+    assert caught.value.field == field
+
+
+@pytest.mark.parametrize(
+    ("personas", "components", "field"),
+    [
+        ([], ["c"], "personas"),
+        (["a"], [], "components"),
+        (["a", "b", "A"], ["c"], "personas.2.name"),
+        (["a"], ["tone", "Tone"], "components.1.name"),
+    ],
+)
+def test_a_profile_needs_distinct_personas_and_components(
+    personas: list[str], components: list[str], field: str
+) -> None:
+    with pytest.raises(ProfileError) as caught:
+        Profile("p", tuple(Persona(name, "r") for name in personas), tuple(Component(name, "d") for name in components))
+    assert caught.value.field == field
+
+
+def test_a_profiles_weights_follow_its_components() -> None:
+    profile = Profile("p", (Persona("a", "r"),), (Component("c", "d", 0.25), Component("e", "f")))
+    assert profile.weights.tolist() == [0.25, 1.0]
+
+
+# Sampling and scales
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("temperature", -0.1),
+        ("temperature", NAN),
+        ("temperature", INF),
+        ("top_p", 1.1),
+        ("top_p", -0.1),
+        ("top_k", -2),
+        ("min_p", 2.0),
+        ("max_tokens", 0),
+    ],
+)
+def test_sampling_out_of_range_names_the_field(name: str, value: float) -> None:
+    with pytest.raises(ConfigError) as caught:
+        Sampling(**{name: value})  # pyright: ignore[reportArgumentType]
+    assert caught.value.field == name
+
+
+def test_sampling_goes_over_its_defaults_value_by_value() -> None:
+    mine = Sampling(temperature=0.0, max_tokens=9)
+    merged = mine.over(Sampling(temperature=0.7, top_p=0.9, top_k=40, min_p=0.1))
+    assert merged == Sampling(temperature=0.0, top_p=0.9, top_k=40, min_p=0.1, max_tokens=9)
+    assert mine.to_dict() == {"temperature": 0.0, "max_tokens": 9}
+
+
+@pytest.mark.parametrize(("low", "high"), [(1.0, 1.0), (2.0, 1.0), (NAN, 1.0)])
+def test_a_scale_needs_room(low: float, high: float) -> None:
+    with pytest.raises(ConfigError) as caught:
+        Scale(low, high)
+    assert caught.value.field == "scale"
+
+
+def test_the_best_end_of_a_scale_maps_to_1() -> None:
+    assert [Scale(2, 6).to_unit(score) for score in (2, 5, 6)] == [0.0, 0.75, 1.0]
+    assert [Scale(2, 6, higher_is_better=False).to_unit(score) for score in (2, 5, 6)] == [1.0, 0.25, 0.0]
+
+
+# Usage and transcripts
+
+
+def test_usage_adds_up() -> None:
+    total = Usage(10, 4, 3, 1) + Usage(1, 2, 3, 4)
+    assert (total, total.total_tokens) == (Usage(11, 6, 6, 5), 17)
+
+
+def test_a_transcript_gives_the_turns_of_a_round() -> None:
+    turns = [Turn(round=r, agent=a, labels={}, scores=np.zeros((0, 1))) for r in (0, 1) for a in "ab"]
+    transcript = Transcript(tuple(turns))
+    assert [turn.agent for turn in transcript.of_round(1)] == ["a", "b"]
+    assert transcript.of_round(1) == tuple(turns[2:])
+    assert (len(transcript), list(transcript)) == (4, turns)
