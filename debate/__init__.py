@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from debate.engine import Engine as Engine
     from debate.evaluation import Evaluation as Evaluation
     from debate.evaluators.debate import DebateEvaluator as DebateEvaluator
+    from debate.persona import Component as Component
+    from debate.persona import Persona as Persona
+    from debate.persona import Profile as Profile
+    from debate.persona import Sampling as Sampling
     from debate.profiles import load_profile as load_profile
     from debate.types import Candidate as Candidate
-    from debate.types import Component as Component
-    from debate.types import Persona as Persona
-    from debate.types import Profile as Profile
-    from debate.types import Sampling as Sampling
     from debate.types import Scale as Scale
     from debate.types import Task as Task
 
@@ -32,13 +32,13 @@ __version__ = "0.1.0"
 
 _HOME = {
     "Candidate": "debate.types",
-    "Component": "debate.types",
+    "Component": "debate.persona",
     "DebateEvaluator": "debate.evaluators.debate",
     "Engine": "debate.engine",
     "Evaluation": "debate.evaluation",
-    "Persona": "debate.types",
-    "Profile": "debate.types",
-    "Sampling": "debate.types",
+    "Persona": "debate.persona",
+    "Profile": "debate.persona",
+    "Sampling": "debate.persona",
     "Scale": "debate.types",
     "Task": "debate.types",
     "load_profile": "debate.profiles",

@@ -83,11 +83,12 @@ class Admission:
                 ticket.set_result(None)
 
     def _cost(self, footprint: Footprint) -> int:
-        """Tokens of the evaluation's longest prompt and its reply."""
+        """Tokens of the evaluation's longest prompts and their replies."""
         prompt = footprint.characters / self._seen.characters_per_token
         reply = min(self._seen.reply_tokens or footprint.max_tokens, footprint.max_tokens)
         tokens = int(prompt + footprint.replies * reply)
-        return tokens if self._context_length is None else min(tokens, self._context_length)
+        longest = tokens if self._context_length is None else min(tokens, self._context_length)
+        return footprint.prompts * longest
 
 
 class _Seen:

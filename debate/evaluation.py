@@ -14,18 +14,7 @@ from typing import Any, cast
 import numpy as np
 
 from debate import feedback as _feedback
-from debate.types import (
-    Failure,
-    FloatArray,
-    Memory,
-    Rejected,
-    Scale,
-    Status,
-    StopReason,
-    Transcript,
-    Turn,
-    Usage,
-)
+from debate.types import Failure, FloatArray, Memory, Rejected, Scale, Status, StopReason, Transcript, Turn, Usage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

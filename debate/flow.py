@@ -16,7 +16,8 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from debate.types import Failure, Memory, Sampling, Usage
+from debate.persona import Sampling
+from debate.types import Failure, Memory, Usage
 
 T = TypeVar("T")
 

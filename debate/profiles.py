@@ -17,8 +17,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from debate.errors import InputError, ProfileError
 from debate.located_yaml import Located, as_input_error, read_yaml
+from debate.persona import Component, MemorySettings, Persona, Profile, Sampling
 from debate.resources import data_folder
-from debate.types import Component, MemorySettings, Persona, Profile, Sampling
 
 DEFAULT_COMPONENTS: tuple[Component, ...] = (
     Component(

@@ -14,8 +14,9 @@ from debate.evaluation import Evaluation
 from debate.evaluators.base import RunContext
 from debate.evaluators.debate import DebateEvaluator
 from debate.flow import Completion, Flow, Gather, Generate, Recall
+from debate.persona import Component, Persona, Profile
 from debate.prompts import Templates
-from debate.types import Component, Failure, Memory, Persona, Profile, Task
+from debate.types import Failure, Memory, Task
 
 T = TypeVar("T")
 Answerer = Callable[[Generate], str | Completion | Failure]

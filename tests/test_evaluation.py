@@ -14,7 +14,8 @@ from hypothesis.extra.numpy import arrays
 
 from debate.evaluation import Evaluation, failed
 from debate.flow import Completion, Generate
-from debate.types import Failure, Memory, MemorySettings, Persona, Profile, Rejected, Scale, Transcript, Turn, Usage
+from debate.persona import MemorySettings, Persona, Profile
+from debate.types import Failure, Memory, Rejected, Scale, Transcript, Turn, Usage
 from tests.driving import Judge, by_text, debate, evaluator, panel, reply
 
 PINNED = {

@@ -11,7 +11,8 @@ import pytest
 
 from debate.evaluation import Evaluation, failed
 from debate.flow import Generate
-from debate.types import Component, Failure, Persona, Profile, Scale, Task, Transcript, Turn
+from debate.persona import Component, Persona, Profile
+from debate.types import Failure, Scale, Task, Transcript, Turn
 from tests.driving import RUN, Judge, by_text, debate, drive, evaluator, panel, reply, task
 
 SCORES = {"tone": 8.0, "truth": 2.0, "detail": 5.0}

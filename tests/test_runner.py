@@ -15,8 +15,9 @@ from debate.backends.scripted import Script
 from debate.errors import BackendDead, CallError
 from debate.evaluators.base import Evaluator, RunContext
 from debate.flow import Completion, Flow, Gather, Generate, Recall, gather, generate, recall
+from debate.persona import Component, MemorySettings
 from debate.runner import Answer, CallKey, Journal, Recaller, Runner
-from debate.types import Component, Failure, Memory, MemorySettings, Usage
+from debate.types import Failure, Memory, Usage
 from tests.small_flows import (
     Counted,
     DictJournal,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from debate.flow import Completion, Prompt
-from debate.types import Sampling
+from debate.persona import Sampling
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

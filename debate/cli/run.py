@@ -80,7 +80,8 @@ def run(
     """
     given = {
         "evaluator": evaluator, "profile": profile, "templates": templates, "model": model, "backend": backend,
-        "base_url": base_url, "rounds": rounds, "over": over, "candidate_order": candidate_order, "mode": mode, "history": history,
+        "base_url": base_url,
+        "rounds": rounds, "over": over, "candidate_order": candidate_order, "mode": mode, "history": history,
         "selection": selection, "temperature": temperature, "max_tokens": max_tokens, "out": out, "limit": limit,
         "seed": seed, "max_concurrency": max_concurrency,
     }  # fmt: skip

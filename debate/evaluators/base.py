@@ -29,6 +29,8 @@ class Footprint:
     """How many replies the last prompt can hold, itself included."""
     max_tokens: int
     """Upper bound of one reply."""
+    prompts: int = 1
+    """How many such prompts grow side by side without a common beginning."""
 
 
 class Evaluator(Protocol):

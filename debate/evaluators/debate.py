@@ -25,10 +25,11 @@ from debate.evaluators.debate_settings import CELL_SCALE, DebateSettings
 from debate.evaluators.ordering import arrange, base_order
 from debate.flow import Flow, Generate, Prompt, Recall, gather, generate, recall
 from debate.parsing import parse_reply, reply_schema
+from debate.persona import Profile
 from debate.scoring import normalize_tensor, softmax
 from debate.seeds import derive
 from debate.selection import argmax, sample, tied_best
-from debate.types import Failure, FloatArray, Memory, Profile, Rejected, StopReason, Task, Transcript, Turn
+from debate.types import Failure, FloatArray, Memory, Rejected, StopReason, Task, Transcript, Turn
 
 
 @dataclass(frozen=True)

@@ -18,10 +18,11 @@ from debate.errors import ConfigError
 from debate.evaluators.base import Footprint
 from debate.evaluators.debate_prompts import TEMPLATE_NAMES, check_templates
 from debate.evaluators.ordering import CandidateOrder
+from debate.persona import Component, Persona, Profile, Sampling
 from debate.profiles import load_profile
 from debate.prompts import Templates
 from debate.scoring import Method, normalize_tensor
-from debate.types import Component, FloatArray, Persona, Profile, Sampling, Scale, Task
+from debate.types import FloatArray, Scale, Task
 
 Mode = Literal["sequential", "simultaneous", "independent"]
 CELL_SCALE = Scale(0.0, 10.0)
@@ -153,7 +154,7 @@ class DebateSettings:
         return persona.sampling.over(defaults)
 
     def footprint(self, task: Task) -> Footprint:
-        """All turns of the last round see all turns before them."""
+        """All turns of the last round see all turns before them; orders that differ share no beginning."""
         texts = [task.x, *task.context, *(candidate.text for candidate in task.candidates)]
         rules = 2000 + sum(len(component.description) for component in self.components)
         longest_role = max(len(persona.role) for persona in self.personas)
@@ -164,6 +165,7 @@ class DebateSettings:
             characters=rules + longest_role + sum(map(len, texts)),
             replies=self.rounds * len(self.personas),
             max_tokens=longest_reply,
+            prompts={"balanced": 2, "rotate": len(self.personas)}.get(self.candidate_order, 1),
         )
 
     def check(self) -> None:

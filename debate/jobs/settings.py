@@ -19,8 +19,8 @@ from debate.evaluators.debate import DebateEvaluator
 from debate.evaluators.debate_settings import Mode
 from debate.evaluators.ordering import CandidateOrder
 from debate.located_yaml import Located, as_input_error, read_yaml
+from debate.persona import Sampling
 from debate.scoring import Method
-from debate.types import Sampling
 
 _FOR_THE_EVALUATOR = (
     "profile", "templates", "rounds", "weights", "convergence", "over", "min_rounds", "history", "mode",

@@ -22,7 +22,6 @@ def test_two_hundred_debates_in_one_go_are_complete_and_share_what_can_be_shared
 ) -> None:
     script = load_script("measure_debates")
     figures = script.measure(vllm_engine, vllm_backend, "shuffle", script.make_tasks(200), 0.42)
-    print(figures)
     assert len(figures.evaluations) == 200
     assert figures.faults == []
     assert 0 < figures.stopped_early < 200
@@ -35,7 +34,6 @@ def test_two_hundred_debates_in_one_go_are_complete_and_share_what_can_be_shared
 def test_prefixes_are_shared_in_every_candidate_order(vllm_engine: Engine, vllm_backend: VLLM, order: str) -> None:
     script = load_script("measure_debates")
     figures = script.measure(vllm_engine, vllm_backend, order, script.make_tasks(24, seed=1), 0.42)
-    print(figures)
     assert figures.faults == []
     assert figures.cached_share >= 0.95 * figures.attainable_share
 

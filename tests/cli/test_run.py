@@ -37,15 +37,15 @@ def run_main(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
     return exit_.value.code
 
 
-@pytest.mark.parametrize(
-    ("rows", "place", "problem"),
-    [
-        ([GOOD, '{"x": "cut'], "tasks.jsonl:2", "JSON"),
-        ([{"x": "q", "candidates": []}], "tasks.jsonl:1: candidates", "empty"),
-        ([GOOD, {**GOOD, "x": "other"}], "tasks.jsonl:2: id", "sum"),
-        ([{**GOOD, "candidate": ["a"]}], "tasks.jsonl:1: candidate", "did you mean"),
-    ],
-)
+FAULTY_ROWS: list[tuple[list[object], str, str]] = [
+    ([GOOD, '{"x": "cut'], "tasks.jsonl:2", "JSON"),
+    ([{"x": "q", "candidates": []}], "tasks.jsonl:1: candidates", "empty"),
+    ([GOOD, {**GOOD, "x": "other"}], "tasks.jsonl:2: id", "sum"),
+    ([{**GOOD, "candidate": ["a"]}], "tasks.jsonl:1: candidate", "did you mean"),
+]
+
+
+@pytest.mark.parametrize(("rows", "place", "problem"), FAULTY_ROWS)
 def test_a_faulty_eval_set_is_refused_with_file_line_and_field(
     tmp_path: Path,
     tiny_model: Path,

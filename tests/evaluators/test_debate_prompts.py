@@ -17,7 +17,8 @@ from debate.evaluators.base import RunContext
 from debate.evaluators.debate import DebateEvaluator
 from debate.evaluators.debate_prompts import TEMPLATE_NAMES, fence
 from debate.flow import Block, Generate
-from debate.types import Component, Memory, MemorySettings, Persona, Profile, Task
+from debate.persona import Component, MemorySettings, Persona, Profile
+from debate.types import Memory, Task
 from tests.driving import (
     RUN,
     Judge,
