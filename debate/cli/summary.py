@@ -27,9 +27,11 @@ def print_summary(folder: Path, evalset: Path, limit: int | None, progress: Prog
     file = ResultsFile(folder / "results.jsonl")
     best = {task.id: task.metadata.get("best") for task in named(read_evalset(evalset, limit))}
     totals = _Totals()
-    rows = table("task", "selected", "scores", "last CV", "rounds", "stopped")
+    rows = table("task", "selected", "best", "scores", "CV", "rounds", "stopped")
+    rows.padding, rows.pad_edge = (0, 0), False
     rows.columns[0].overflow = "fold"
-    rows.columns[0].min_width = 24
+    for column in rows.columns[1:]:
+        column.no_wrap = True
     for evaluation in file.read():
         totals.add(evaluation, best.get(evaluation.task_id))
         if totals.tasks <= MAX_ROWS:
@@ -64,14 +66,17 @@ class _Totals:
             self.right += evaluation.selected == best
 
 
+_STOPPED = {"converged": "agreed", "max_rounds": "rounds", "token_budget": "budget", "failed": "failed"}
+"""Stop reasons, short enough for 80 columns."""
+
+
 def _row(evaluation: Evaluation, best: object) -> tuple[str, ...]:
     selected = "-" if evaluation.selected is None else str(evaluation.selected + 1)
-    if isinstance(best, int):
-        selected += ", right" if evaluation.selected == best else f", best is {best + 1}"
+    known = str(best + 1) if isinstance(best, int) else ""
     scores = " ".join("-" if score != score else f"{score:.1f}" for score in evaluation.scores.tolist())
     cv = f"{evaluation.cv[-1]:.2f}" if evaluation.cv and evaluation.cv[-1] == evaluation.cv[-1] else "-"
-    stopped = evaluation.stop_reason or evaluation.status
-    return evaluation.task_id, selected, scores, cv, str(evaluation.rounds_run), stopped
+    stopped = _STOPPED.get(evaluation.stop_reason or "", evaluation.status)
+    return evaluation.task_id, selected, known, scores, cv, str(evaluation.rounds_run), stopped
 
 
 def _print_totals(console: Console, totals: _Totals, folder: Path, progress: Progress) -> None:
