@@ -22,7 +22,7 @@ from debate.backends.base import Backend, Call
 from debate.errors import BackendDead, ConfigError
 from debate.evaluation import Evaluation, failed
 from debate.evaluators.base import Evaluator, RunContext
-from debate.flow import Completion, join
+from debate.flow import Completion
 from debate.loop_thread import LoopThread
 from debate.runner import Journal, Observer, Recaller, Runner
 from debate.stream import Job, evaluate_one, named, stream
@@ -192,7 +192,7 @@ class Engine:
     def _observer(self, admission: Admission) -> Observer:
         def observe(call: Call, completion: Completion) -> None:
             usage = completion.usage
-            characters = len(join(call.prompt.system)) + len(join(call.prompt.user))
+            characters = sum(map(len, call.prompt.texts))
             admission.observe(characters, usage.prompt_tokens, usage.completion_tokens)
             if self.on_completion is not None:
                 self.on_completion(call, completion)
@@ -200,7 +200,7 @@ class Engine:
         return observe
 
     async def _evaluate(self, task: Task, evaluator: Evaluator) -> Evaluation:
-        self._check([evaluator])
+        self.check(evaluator)
         runner, admission = await self._started()
         return await evaluate_one(runner, admission, Job(0, task, evaluator))
 
@@ -225,12 +225,12 @@ class Engine:
         evaluators = list(evaluator) if isinstance(evaluator, Sequence) else [evaluator] * len(tasks)
         if len(evaluators) != len(tasks):
             raise ConfigError(f"{len(tasks)} tasks and {len(evaluators)} evaluators do not pair up", field="evaluator")
-        self._check(evaluators)
+        self.check(*evaluators)
         pairs = zip(named(tasks), evaluators, strict=True)
         return [Job(position, task, its_own) for position, (task, its_own) in enumerate(pairs)]
 
     async def _stream(self, tasks: Iterable[Task], evaluator: Evaluator) -> AsyncGenerator[tuple[int, Evaluation]]:
-        self._check([evaluator])
+        self.check(evaluator)
         runner, admission = await self._started()
         jobs = (Job(position, task, evaluator) for position, task in enumerate(named(tasks)))
         # Closed here and now when the caller stops early; otherwise the garbage collector would do it some time.
@@ -238,8 +238,12 @@ class Engine:
             async for item in finishing:
                 yield item
 
-    def _check(self, evaluators: Iterable[Evaluator]) -> None:
-        """Refuse before anything is loaded what would fail at the first call."""
+    def check(self, *evaluators: Evaluator) -> None:
+        """Refuse before anything is loaded what would fail at the first call.
+
+        Raises:
+            ConfigError: when a persona asks for a model for which there is no backend.
+        """
         for evaluator in {id(evaluator): evaluator for evaluator in evaluators}.values():
             missing = sorted(evaluator.models - set(self.backends))
             if missing:

