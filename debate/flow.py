@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, TypeVar
 
 from debate.persona import Sampling
@@ -34,7 +35,7 @@ Block = tuple[Segment, ...]
 """A part of the prompt that is tokenised as a whole, and once."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Prompt:
     """One system message and one user message, each made of blocks.
 
@@ -48,12 +49,19 @@ class Prompt:
     def messages(self) -> list[dict[str, str]]:
         """The prompt as chat messages, for servers that take text."""
         pairs = (("system", self.system), ("user", self.user))
-        return [{"role": role, "content": join(blocks)} for role, blocks in pairs if blocks]
+        return [
+            {"role": role, "content": text} for (role, blocks), text in zip(pairs, self.texts, strict=True) if blocks
+        ]
+
+    @cached_property
+    def texts(self) -> tuple[str, str]:
+        """The system and the user message as text, joined once: seeds, servers and counters all ask for it."""
+        return join(self.system), join(self.user)
 
 
 def join(blocks: Sequence[Block]) -> str:
     """The text of some blocks."""
-    return "".join(segment.text for block in blocks for segment in block)
+    return "".join([segment.text for block in blocks for segment in block])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -57,7 +57,7 @@ def parse_reply(
         candidate = _members(candidates[label], ("comment", "scores"), place)
         comments.append(_text(candidate["comment"], f"the comment of {place}"))
         scores = _members(candidate["scores"], components, f"the scores of {place}", "component")
-        rows.append(tuple(_score(scores[name], low, high, f"{place}, {shown(name)}") for name in components))
+        rows.append(tuple(_score(scores[name], low, high, label, name) for name in components))
     return ParsedReply(_text(reply["overall"], "'overall'"), tuple(comments), tuple(rows))
 
 
@@ -96,6 +96,8 @@ def _members(value: object, names: Sequence[str], place: str, kind: str = "key")
         raise refusal("wrong_shape", f"Instead of an object with one member a {kind}, {place} is {shown(value)}.")
     members = cast("dict[str, object]", value)
     missing, unknown = ("wrong_shape",) * 2 if kind == "key" else (f"missing_{kind}", f"unknown_{kind}")
+    if members.keys() == set(names):
+        return members
     for name in (*names, *members):
         if name not in members:
             raise refusal(missing, f"The {kind} {shown(name)} is missing in {place}.")
@@ -114,12 +116,13 @@ def _text(value: object, place: str) -> str:
     return value
 
 
-def _score(value: object, low: float, high: float, place: str) -> float:
+def _score(value: object, low: float, high: float, label: str, component: str) -> float:
+    if isinstance(value, Number) and _is_within(value, low, high):
+        return value.value
+    place = f"candidate {shown(label)}, {shown(component)}"
     if not isinstance(value, Number):
         raise refusal("not_a_number", f"The score of {place} must be a number, not {shown(value)}.")
-    if not _is_within(value, low, high):
-        raise refusal("out_of_range", f"The score of {place} is {shown(value)}, outside {low:g} to {high:g}.")
-    return value.value
+    raise refusal("out_of_range", f"The score of {place} is {shown(value)}, outside {low:g} to {high:g}.")
 
 
 def _is_within(number: Number, low: float, high: float) -> bool:

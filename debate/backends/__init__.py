@@ -3,7 +3,7 @@
 from debate.backends.base import Backend, Call, Capacity
 from debate.backends.ollama import Ollama
 from debate.backends.openai import OpenAICompatible
-from debate.backends.persistence import Patience
+from debate.backends.patience import Patience
 from debate.backends.scripted import Scripted
 from debate.backends.vllm import VLLM
 

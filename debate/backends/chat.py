@@ -7,19 +7,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from abc import abstractmethod
+from abc import ABC, abstractmethod
+from dataclasses import replace
 
 from debate.backends.addresses import check_base_url
 from debate.backends.base import Call, Capacity
 from debate.backends.neutral import neutral_messages
-from debate.backends.persistence import Patience, Persistence
+from debate.backends.patience import Patience
+from debate.backends.persistence import Persistence
 from debate.errors import ConfigError
 from debate.flow import Completion
 
 log = logging.getLogger("debate")
 
 
-class ChatServer:
+class ChatServer(ABC):
     """A chat server at `base_url` that is asked at most `slots` times at once."""
 
     def __init__(self, model: str, base_url: str, *, slots: int, patience: Patience | None) -> None:
@@ -30,8 +32,13 @@ class ChatServer:
         self.model = model
         self.base_url = check_base_url(base_url)
         self.capacity = Capacity(slots)
-        self.persistence = Persistence(patience or Patience(), f"{model} at {self.base_url}")
-        self._room = asyncio.Semaphore(slots)
+        self.patience = patience or Patience()
+        self._begin()
+
+    def _begin(self) -> None:
+        """Forget the troubles of an earlier start. What waits here belongs to the event loop it first waits on."""
+        self.persistence = Persistence(self.patience, f"{self.model} at {self.base_url}")
+        self._room = asyncio.Semaphore(self.capacity.slots)
 
     async def generate(self, call: Call) -> Completion:
         """Ask, again where that may help.
@@ -42,8 +49,21 @@ class ChatServer:
         messages, neutralised = neutral_messages(call.prompt)
         async with self._room:
             completion = await self.persistence.call(lambda: self._ask(call, messages))
-        return Completion(completion.text, completion.finish_reason, completion.usage, neutralised)
+        return replace(completion, neutralised=neutralised)
+
+    @abstractmethod
+    async def start(self) -> None:
+        """Make the client; nothing is sent."""
+
+    @abstractmethod
+    async def aclose(self) -> None:
+        """Close the connections."""
 
     @abstractmethod
     async def _ask(self, call: Call, messages: list[dict[str, str]]) -> Completion:
         """Make one attempt; raises `ServerFault`."""
+
+
+def count(value: object) -> int:
+    """A number of tokens as a server states it; 0 where it states none."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0

@@ -11,13 +11,15 @@ import re
 from debate.flow import Block, Prompt, Segment
 
 _CONTROL = re.compile(
-    r"<\|[^|<>\n]{1,40}\|>"  # <|im_start|>, <|eot_id|>, <|channel|>, <|END_OF_TURN_TOKEN|>
-    r"|<｜[^｜<>\n]{1,40}｜>"  # DeepSeek
-    r"|</?(?:s|unk|pad|bos|eos|mask|think|tool_call|tool_response|start_of_turn|end_of_turn)>"
-    r"|<<?/?SYS>>?"
-    r"|\[/?(?:INST|SYSTEM_PROMPT|TOOL_CALLS|AVAILABLE_TOOLS|TOOL_RESULTS|CLS|SEP|MASK|PAD|UNK|BOS|EOS)\]",
+    r"<\|[^|<>\s]{1,40}\|>"  # <|im_start|>, <|eot_id|>, <|channel|>, <|END_OF_TURN_TOKEN|>
+    r"|<\|\w{1,40}>|<\w{1,40}\|>"  # <|turn>, <turn|>
+    r"|<｜[^｜<>\s]{1,40}｜>"  # DeepSeek
+    r"|</?(?:s|unk|pad|bos|eos|mask|sop|eop|think|tool_call|tool_response|start_of_turn|end_of_turn)>"
+    r"|<{1,2}/?SYS>{1,2}"
+    r"|\[/?(?:INST|SYSTEM_PROMPT|TOOL_CALLS|AVAILABLE_TOOLS|TOOL_RESULTS|THINK|IMG|CLS|SEP|MASK|gMASK|PAD|UNK|BOS|EOS)\]",
     re.IGNORECASE,
 )
+_OPENING = re.compile(r"<{1,2}|\[")
 
 
 def neutral_messages(prompt: Prompt) -> tuple[list[dict[str, str]], int]:
@@ -40,4 +42,4 @@ def neutral_messages(prompt: Prompt) -> tuple[list[dict[str, str]], int]:
 
 
 def _break(match: re.Match[str]) -> str:
-    return f"{match[0][0]}·{match[0][1:]}"
+    return _OPENING.sub(lambda opening: opening[0] + "·", match[0], count=1)

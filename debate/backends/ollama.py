@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 from debate.backends.base import Call
-from debate.backends.chat import ChatServer
-from debate.backends.persistence import Patience, ServerFault, fault_of_status
+from debate.backends.chat import ChatServer, count
+from debate.backends.patience import Patience, ServerFault, fault_of_status
 from debate.errors import ConfigError
 from debate.flow import Completion
 from debate.types import Usage
@@ -52,7 +52,9 @@ class Ollama(ChatServer):
         if self._client is None:
             import httpx2
 
-            self._client = httpx2.AsyncClient(timeout=self.persistence.patience.timeout, follow_redirects=False)
+            self._begin()
+            limits = httpx2.Limits(max_connections=self.capacity.slots)
+            self._client = httpx2.AsyncClient(timeout=self.patience.timeout, limits=limits, follow_redirects=False)
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -91,7 +93,7 @@ class Ollama(ChatServer):
         text = cast("dict[str, Any]", message).get("content") if isinstance(message, dict) else None
         if not isinstance(text, str) or data.get("done") is False:
             raise ServerFault("bad_answer", "an answer without a finished message", is_retryable=True)
-        prompt_tokens, completion_tokens = _count(data, "prompt_eval_count"), _count(data, "eval_count")
+        prompt_tokens, completion_tokens = count(data.get("prompt_eval_count")), count(data.get("eval_count"))
         if prompt_tokens >= self._context_length:
             raise ServerFault(
                 "context_length",
@@ -114,8 +116,3 @@ def _json(response: httpx2.Response) -> dict[str, Any]:
     if response.status_code != 200:
         return {}
     raise ServerFault("bad_answer", "an answer that is no JSON object", is_retryable=True)
-
-
-def _count(data: dict[str, Any], key: str) -> int:
-    value = data.get(key)
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else 0

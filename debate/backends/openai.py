@@ -1,19 +1,22 @@
 """Any server that speaks OpenAI's chat completions: vllm serve, llama.cpp, hosted ones.
 
 The `openai` client carries the bytes; its own retries are off, ours are in `persistence`. A schema is sent in the
-strongest form that the server takes, found out at the first calls. Redirects are not followed, and the key comes from
-the environment alone.
+strongest form that the server takes (see `schema_forms`), and a parameter that it says it does not take is left out.
+Redirects are not followed, and the key comes from the environment alone.
 """
 
 from __future__ import annotations
 
+import json
 import os
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from debate.backends.base import Call
-from debate.backends.chat import ChatServer, log
-from debate.backends.persistence import Patience, ServerFault, fault_of_status
+from debate.backends.chat import ChatServer, count, log
+from debate.backends.patience import Patience, ServerFault, fault_of_status
+from debate.backends.schema_forms import SchemaForms, response_format
 from debate.errors import ConfigError
 from debate.flow import Completion
 from debate.types import Usage
@@ -21,10 +24,8 @@ from debate.types import Usage
 if TYPE_CHECKING:
     from openai import APIStatusError, AsyncOpenAI
 
-FORMS = ("json_schema", "json_schema_plain", "json_object", "none")
-"""How a schema is sent, strongest first: whole, without bounds on strings and numbers, as a bare wish for JSON, or
-not at all; then the prompt alone asks for it, and the reply's parser is what stands between."""
-_BOUNDS = ("pattern", "minLength", "maxLength", "minimum", "maximum")
+_UNSUPPORTED = re.compile(r"unsupported (?:parameter|value):? ['\"`](\w+)['\"`]", re.IGNORECASE)
+_MOST_CHARACTERS = 500
 
 
 class OpenAICompatible(ChatServer):
@@ -38,7 +39,7 @@ class OpenAICompatible(ChatServer):
         api_key_env: the environment variable that holds the key.
         slots: most requests under way at once.
         patience: timeouts, attempts and the circuit breaker.
-        structured: the form to send schemas in; None finds out.
+        structured: the form to send schemas in, one of `schema_forms.FORMS`; None finds out.
         extra_body: further fields for every request, such as {"chat_template_kwargs": {...}}.
     """
 
@@ -55,11 +56,9 @@ class OpenAICompatible(ChatServer):
     ) -> None:
         address = base_url or os.environ.get("OPENAI_BASE_URL") or "https://api.openai.com/v1"
         super().__init__(model, address, slots=slots, patience=patience)
-        if structured is not None and structured not in FORMS:
-            raise ConfigError(f"must be one of {', '.join(FORMS)}, got {structured!r}", field="structured")
-        self.structured = structured or FORMS[0]
-        """The form in use."""
-        self._is_found_out = structured is not None
+        self._given_form = structured
+        self.forms = SchemaForms(structured, self.base_url)
+        self._renamed: dict[str, str | None] = {}
         self._api_key_env = api_key_env
         self._extra_body = dict(extra_body or {})
         self._client: AsyncOpenAI | None = None
@@ -68,20 +67,24 @@ class OpenAICompatible(ChatServer):
         """Make the client; nothing is sent.
 
         Raises:
-            ConfigError: when OpenAI's own server is meant and there is no key.
+            ConfigError: when OpenAI's own server is meant and there is no key, or the key is none.
         """
         if self._client is not None:
             return
-        key = os.environ.get(self._api_key_env)
+        key = self._key()
         if not key and "api.openai.com" in self.base_url:
             raise ConfigError(f"set {self._api_key_env}, or give --base-url for a server of yours", field="api_key_env")
+        if not (key.isascii() and key.isprintable()):
+            raise ConfigError(f"{self._api_key_env} holds characters that no key has", field="api_key_env")
         from openai import AsyncOpenAI, DefaultAsyncHttpxClient
 
+        self._begin()
+        self.forms = SchemaForms(self._given_form, self.base_url)
         self._client = AsyncOpenAI(
             api_key=key or "none",
             base_url=self.base_url,
             max_retries=0,
-            timeout=self.persistence.patience.timeout,
+            timeout=self.patience.timeout,
             http_client=DefaultAsyncHttpxClient(follow_redirects=False),
         )
 
@@ -92,105 +95,82 @@ class OpenAICompatible(ChatServer):
             await client.close()
 
     async def _ask(self, call: Call, messages: list[dict[str, str]]) -> Completion:
+        if call.schema is None:
+            return await self._adapted(call, messages, {})
+        schema = call.schema
+        return await self.forms.answer(lambda form: self._adapted(call, messages, response_format(schema, form)))
+
+    async def _adapted(self, call: Call, messages: list[dict[str, str]], form: dict[str, Any]) -> Completion:
+        """One request, and again without each parameter that the server says it does not take."""
         while True:
-            form = self.structured
+            parameters = self._parameters(call)
             try:
-                answer = await self._request(call, messages, form)
+                return await self._request(messages, {**parameters, **form})
             except ServerFault as fault:
-                if call.schema is None or not self._weaken(form, fault):
+                named = _UNSUPPORTED.search(fault.message) if fault.status in (400, 422) else None
+                if named is None or named[1] not in parameters:
                     raise
-                continue
-            self._is_found_out = self._is_found_out or call.schema is not None
-            return answer
+                self._rename(named[1], fault.message)
 
-    def _weaken(self, form: str, fault: ServerFault) -> bool:
-        """After a refusal, whether the call is to be made again with a weaker form."""
-        if form != self.structured:
-            return True  # another call has found out meanwhile
-        if self._is_found_out or form == FORMS[-1] or fault.status not in (400, 422, 500, 501):
-            return False
-        if fault.status == 500 and "schema" not in fault.message and "grammar" not in fault.message:
-            return False
-        self.structured = FORMS[FORMS.index(form) + 1]
-        log.warning("%s does not take %s (%s); sending %s", self.base_url, form, fault.message, self.structured)
-        return True
+    def _rename(self, name: str, message: str) -> None:
+        if name not in self._renamed:
+            self._renamed[name] = "max_completion_tokens" if name == "max_tokens" else None
+            log.warning("%s: %s; sending %s", self.base_url, message, self._renamed[name] or f"no {name}")
 
-    async def _request(self, call: Call, messages: list[dict[str, str]], form: str) -> Completion:
+    def _parameters(self, call: Call) -> dict[str, Any]:
+        """Sampling and seed by the names the server has for them; what OpenAI has no name for is in `extra_body`."""
+        wanted = {"seed": call.seed, **call.sampling.to_dict()}
+        extra = {**self._extra_body, **{name: wanted.pop(name) for name in ("top_k", "min_p") if name in wanted}}
+        named = ((self._renamed.get(name, name), value) for name, value in wanted.items())
+        return {"extra_body": extra, **{name: value for name, value in named if name is not None}}
+
+    async def _request(self, messages: list[dict[str, str]], options: dict[str, Any]) -> Completion:
         import openai
 
         assert self._client is not None, "start the backend first"
         try:
             create: Any = self._client.chat.completions.create
-            answer: Any = await create(
-                model=self.model,
-                messages=cast("Any", messages),
-                seed=call.seed,
-                **self._options(call, form),
-            )
+            answer: Any = await create(model=self.model, messages=messages, **options)
         except openai.APIStatusError as error:
             raise self._fault(error) from None
         except openai.APITimeoutError:
             raise ServerFault("timeout", "the server did not answer in time", is_retryable=True) from None
         except openai.APIConnectionError as error:
-            reason = error.__cause__ or error
-            message = self._without_key(f"no connection: {reason}")
+            message = self._shown(f"no connection: {error.__cause__ or error}")
             raise ServerFault("no_connection", message, is_retryable=True) from None
         except (openai.OpenAIError, ValueError, TypeError) as error:
-            message = self._without_key(f"an answer that is not a completion: {error}")
+            message = self._shown(f"an answer that is not a completion: {error}")
             raise ServerFault("bad_answer", message, is_retryable=True) from None
         return self._completion(answer)
-
-    def _options(self, call: Call, form: str) -> dict[str, Any]:
-        """Sampling, and the schema in its form."""
-        wanted = call.sampling.to_dict()
-        extra = {**self._extra_body, **{name: wanted.pop(name) for name in ("top_k", "min_p") if name in wanted}}
-        options: dict[str, Any] = {**wanted, "extra_body": extra}
-        if call.schema is None or form == "none":
-            return options
-        if form == "json_object":
-            return {**options, "response_format": {"type": "json_object"}}
-        schema = call.schema if form == "json_schema" else _without_bounds(call.schema)
-        named = {"name": "reply", "schema": schema, "strict": True}
-        return {**options, "response_format": {"type": "json_schema", "json_schema": named}}
 
     def _completion(self, answer: Any) -> Completion:
         try:
             choice = answer.choices[0]
             text, reason, used = choice.message.content, choice.finish_reason, answer.usage
-            if not isinstance(text, str):
-                refusal = getattr(choice.message, "refusal", None)
-                message = f"the model refused: {refusal}" if refusal else "an answer without text"
-                raise ServerFault("no_text", message, is_retryable=not refusal)
-            details = getattr(used, "prompt_tokens_details", None)
-            cached = getattr(details, "cached_tokens", None) or 0
-            usage = Usage(used.prompt_tokens, cached, used.completion_tokens, 1) if used else Usage(calls=1)
-        except (AttributeError, IndexError, TypeError) as error:
-            message = f"an answer that is not a completion: {error}"
-            raise ServerFault("bad_answer", message, is_retryable=True) from None
-        return Completion(text, reason or "stop", usage)
+        except (AttributeError, IndexError, TypeError):
+            raise ServerFault("bad_answer", "an answer that is not a completion", is_retryable=True) from None
+        if not isinstance(text, str):
+            refusal = getattr(choice.message, "refusal", None)
+            message = self._shown(f"the model refused: {refusal}") if refusal else "an answer without text"
+            raise ServerFault("no_text", message, is_retryable=not refusal)
+        cached = getattr(getattr(used, "prompt_tokens_details", None), "cached_tokens", None)
+        prompt, completion = (getattr(used, name, None) for name in ("prompt_tokens", "completion_tokens"))
+        usage = Usage(count(prompt), count(cached), count(completion), 1)
+        return Completion(text, reason if isinstance(reason, str) else "stop", usage)
 
     def _fault(self, error: APIStatusError) -> ServerFault:
         body = cast("object", error.body)
-        detail: object = cast("dict[str, object]", body).get("message") if isinstance(body, dict) else None
-        message = self._without_key(str(detail or error.message)[:500])
+        detail: object = cast("dict[str, object]", body).get("message") if isinstance(body, dict) else body
+        message = self._shown(str(detail or error.message))
         if error.status_code in (401, 403):
             message += f" (the key is read from {self._api_key_env})"
-        if 300 <= error.status_code < 400:
-            message = "a redirect, which is not followed; give the final address as --base-url"
-        return fault_of_status(error.status_code, message, error.response.headers.get("retry-after"))
+        header = error.response.headers.get("retry-after")
+        return fault_of_status(error.status_code, message, header, details=json.dumps(body, default=str))
 
-    def _without_key(self, text: str) -> str:
-        key = os.environ.get(self._api_key_env)
-        return text.replace(key, "***") if key else text
+    def _key(self) -> str:
+        return os.environ.get(self._api_key_env, "").strip()
 
-
-def _without_bounds(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema with its shape alone: what stricter servers take."""
-
-    def plain(value: Any) -> Any:
-        if isinstance(value, Mapping):
-            pairs = cast("Mapping[str, Any]", value).items()
-            return {key: plain(item) for key, item in pairs if key not in _BOUNDS or isinstance(item, Mapping)}
-        return value
-
-    return plain(schema)
+    def _shown(self, text: str) -> str:
+        """What a server said, without the key it may have repeated, and at a length for a message."""
+        key = self._key()
+        return (text.replace(key, "***") if key else text)[:_MOST_CHARACTERS]

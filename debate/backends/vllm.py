@@ -82,6 +82,10 @@ class VLLM:
         """Requests that the engine has not finished."""
         return self._started.get_num_unfinished_requests()
 
+    async def forget_prefixes(self) -> None:
+        """Empty the prefix cache, so that a measurement begins cold."""
+        await self._started.reset_prefix_cache()
+
     @property
     def _started(self) -> Any:
         assert self._engine is not None, "start the backend first"
@@ -128,7 +132,7 @@ class VLLM:
         from vllm.v1.engine.exceptions import EngineDeadError
 
         try:
-            return await self._one_request(ids, params)
+            return await self.request(ids, params)
         except EngineDeadError as error:
             raise BackendDead(f"the vLLM engine has died: {error}", hint="see its log; run with --verbose") from error
         except (asyncio.CancelledError, CallError):
@@ -148,7 +152,8 @@ class VLLM:
         del engine
         gc.collect()
 
-    async def _one_request(self, ids: list[int], params: Any) -> Completion:
+    async def request(self, ids: list[int], params: Any) -> Completion:
+        """One request as it is: token ids and vLLM's own `SamplingParams`. Raises what vLLM raises."""
         prompt = {"prompt_token_ids": ids}
         parts = [part async for part in self._started.generate(prompt, params, f"debate-{next(self._ids)}")]
         final = parts[-1]

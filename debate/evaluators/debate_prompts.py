@@ -12,12 +12,13 @@ Each block is rendered once. Knows nothing of scores' meaning, backends or token
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 from debate.errors import ReplyError
 from debate.evaluators.ordering import Ordering
 from debate.flow import Block, Prompt
-from debate.persona import Persona, Profile
+from debate.persona import Component, Persona, Profile
 from debate.prompts import Templates, Trusted
 from debate.seeds import digest
 from debate.types import Memory, Scale, Task, Turn
@@ -46,7 +47,7 @@ class DebatePrompts:
         self._ordering = ordering
         self._history_scores = history_scores
         self._fence = Trusted(fence(task))
-        self._system = templates.render(SYSTEM, system_context(profile, scale, today))
+        self._system = _system_block(templates, profile.components, scale, today)
         self._task_blocks: dict[tuple[int, ...], Block] = {}
         self._turn_blocks: dict[tuple[int, str], Block] = {}
 
@@ -95,14 +96,18 @@ def fence(task: Task) -> str:
     return word
 
 
-def system_context(profile: Profile, scale: Scale, today: str) -> dict[str, Any]:
+@lru_cache(maxsize=16)
+def _system_block(templates: Templates, components: tuple[Component, ...], scale: Scale, today: str) -> Block:
+    """One block for all debates that state the same rules."""
+    return templates.render(SYSTEM, system_context(components, scale, today))
+
+
+def system_context(components: Sequence[Component], scale: Scale, today: str) -> dict[str, Any]:
     """What `debate/system.j2` may use."""
     return {
         "today": today,
         "scale": {"low": _number(scale.low), "high": _number(scale.high)},
-        "components": [
-            {"name": component.name, "description": component.description} for component in profile.components
-        ],
+        "components": [{"name": component.name, "description": component.description} for component in components],
     }
 
 
@@ -166,7 +171,7 @@ def check_templates(templates: Templates, profile: Profile, scale: Scale) -> Non
         "labels": ["A", "B"],
         "fence": Trusted("fence"),
     }
-    templates.check(SYSTEM, system_context(profile, scale, "2000-01-01"))
+    templates.check(SYSTEM, system_context(profile.components, scale, "2000-01-01"))
     templates.check(TASK, task_context(task, ordering, 0))
     for with_scores in (True, False):
         templates.check(TURN, turn_context(turn, profile, Trusted("fence"), with_scores=with_scores))

@@ -1,0 +1,49 @@
+"""Single calls and small debates for backends that talk to a server."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from debate.backends import Call, Patience
+from debate.backends.chat import ChatServer
+from debate.flow import Completion, Prompt, Segment
+from debate.parsing import reply_schema
+from debate.persona import Sampling
+from debate.types import Task
+
+SCHEMA = reply_schema(["A", "B"], ["c0", "c1"])
+QUICK = Patience(first_wait=0.001, longest_wait=0.01, timeout=2, deadline=8)
+
+
+def call_of(text: str = "Judge.", **changes: Any) -> Call:
+    """A call whose user message is `text`, all of it content."""
+    prompt = Prompt(((Segment("You judge.", is_content=False),),), ((Segment(text, is_content=True),),))
+    told: dict[str, Any] = {"schema": SCHEMA, "sampling": Sampling(temperature=0.5, max_tokens=64), **changes}
+    return Call(model="m", prompt=prompt, seed=7, **told)
+
+
+def ask(backend: ChatServer, *calls: Call) -> list[Completion | BaseException]:
+    """What a backend, started and closed again, says to calls made side by side."""
+
+    async def scene() -> list[Completion | BaseException]:
+        await backend.start()
+        try:
+            return await asyncio.gather(*map(backend.generate, calls), return_exceptions=True)
+        finally:
+            await backend.aclose()
+
+    return asyncio.run(scene())
+
+
+def answer(backend: ChatServer, call: Call | None = None) -> Completion:
+    """The completion of one call, or its error."""
+    (outcome,) = ask(backend, call or call_of())
+    if isinstance(outcome, BaseException):
+        raise outcome
+    return outcome
+
+
+def tasks(n: int) -> list[Task]:
+    """Tasks t0, t1, ... of two candidates each."""
+    return [Task(f"Question {k}?", ["yes", "no"], id=f"t{k}") for k in range(n)]
