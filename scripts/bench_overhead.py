@@ -148,7 +148,8 @@ def measure(n_debates: int) -> dict[str, float]:
     places = {persona.name: i for i, persona in enumerate(evaluator.personas)}
 
     def script(call: Call) -> str:
-        return written[(call.info["round"] * 31 + places[call.info["agent"]] * 17 + call.seed) % len(written)]
+        n: int = call.info["round"] * 31 + places[call.info["agent"]] * 17 + call.seed
+        return written[n % len(written)]
 
     unit = unit_of(evaluator, script)
     n_turns = len(unit.prompts)

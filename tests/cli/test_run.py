@@ -152,6 +152,10 @@ def processes_of_session(session: int) -> list[int]:
     return alive
 
 
+def name_of(process: int) -> str:
+    return Path(f"/proc/{process}/comm").read_text()
+
+
 @pytest.mark.vllm
 def test_a_run_writes_results_and_the_same_command_goes_on_with_what_is_missing(
     tmp_path: Path, tiny_model: Path
@@ -186,6 +190,32 @@ def test_a_run_writes_results_and_the_same_command_goes_on_with_what_is_missing(
     out, err = other.communicate(timeout=300)
     assert other.returncode == 2
     assert "seed was 0, is 7" in err
+
+
+@pytest.mark.vllm
+def test_a_run_whose_engine_is_killed_keeps_what_was_finished_and_says_so(tmp_path: Path, tiny_model: Path) -> None:
+    rows = [{"x": f"What is {n} + 1?", "candidates": [str(n + 1), str(n)]} for n in range(60)]
+    few_slots = ["--engine-arg", "max_num_seqs=4"]
+    process = start(
+        "run", evalset(tmp_path, *rows), "--model", tiny_model, "--out", tmp_path / "out", *SMALL, *few_slots
+    )
+    results = tmp_path / "out" / "results.jsonl"
+    assert process.stderr is not None
+    for line in process.stderr:
+        if line.startswith("loaded"):
+            break
+    deadline = time.monotonic() + 300
+    while not results.read_text() and time.monotonic() < deadline:
+        time.sleep(0.2)
+    (engine,) = (pid for pid in processes_of_session(process.pid) if "Engine" in name_of(pid))
+    os.kill(engine, signal.SIGKILL)
+    _, err = process.communicate(timeout=120)
+    assert process.returncode == 4
+    assert "engine has died" in err
+    records = [json.loads(line) for line in results.read_text().splitlines()]
+    assert records
+    assert all(record["status"] == "ok" for record in records)
+    assert processes_of_session(process.pid) == []
 
 
 @pytest.mark.vllm
