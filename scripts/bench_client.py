@@ -1,6 +1,6 @@
 """Measure what the engine adds to asking a server: wall time and client CPU beside a bare client's.
 
-    python scripts/bench_client.py [--repetitions 5] [--latency 20 60] [--tasks 40] [--at-once 40 8]
+    python scripts/bench_client.py [--repetitions 5] [--latency 200 600] [--tasks 40] [--at-once 40 8]
 
 A server on loopback, in a process of its own, answers OpenAI chat completions after a latency that is a hash of the
 request, uniform between the two given (milliseconds). It is asked the 240 turns of 40 debates of 3 agents and 2 rounds:
@@ -279,7 +279,7 @@ def main() -> int:
     """Parse the command line, run, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repetitions", type=int, default=5, help="runs of each client, interleaved")
-    parser.add_argument("--latency", nargs=2, type=float, default=[20.0, 60.0], metavar=("LOW", "HIGH"), help="in ms")
+    parser.add_argument("--latency", nargs=2, type=float, default=[200.0, 600.0], metavar=("LOW", "HIGH"), help="in ms")
     parser.add_argument("--tasks", type=int, default=40, help="debates of 6 turns")
     parser.add_argument("--at-once", nargs="+", type=int, default=[40, 8], help="open tasks; one table each")
     parser.add_argument("--serve", action="store_true", help="be the server (used by the script itself)")

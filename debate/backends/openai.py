@@ -118,19 +118,21 @@ class OpenAICompatible(ChatServer):
             log.warning("%s: %s; sending %s", self.base_url, message, self._renamed[name] or f"no {name}")
 
     def _parameters(self, call: Call) -> dict[str, Any]:
-        """Sampling and seed by the names the server has for them; what OpenAI has no name for is in `extra_body`."""
+        """Sampling and seed by the names that the server has for them."""
         wanted = {"seed": call.seed, **call.sampling.to_dict()}
-        extra = {**self._extra_body, **{name: wanted.pop(name) for name in ("top_k", "min_p") if name in wanted}}
         named = ((self._renamed.get(name, name), value) for name, value in wanted.items())
-        return {"extra_body": extra, **{name: value for name, value in named if name is not None}}
+        return {name: value for name, value in named if name is not None}
 
     async def _request(self, messages: list[dict[str, str]], options: dict[str, Any]) -> Completion:
+        import httpx2
         import openai
 
         assert self._client is not None, "start the backend first"
+        body = {"model": self.model, "messages": messages, **options, **self._extra_body}
         try:
-            create: Any = self._client.chat.completions.create
-            answer: Any = await create(model=self.model, messages=messages, **options)
+            # The client's own models of requests and answers cost more than all of ours: it carries plain JSON.
+            response = await self._client.post("/chat/completions", body=body, cast_to=httpx2.Response)
+            answer: Any = response.json()
         except openai.APIStatusError as error:
             raise self._fault(error) from None
         except openai.APITimeoutError:
@@ -145,17 +147,17 @@ class OpenAICompatible(ChatServer):
 
     def _completion(self, answer: Any) -> Completion:
         try:
-            choice = answer.choices[0]
-            text, reason, used = choice.message.content, choice.finish_reason, answer.usage
-        except (AttributeError, IndexError, TypeError):
+            choice = answer["choices"][0]
+            message, reason, used = choice["message"], choice.get("finish_reason"), answer.get("usage")
+            text, refusal = message.get("content"), message.get("refusal")
+        except (AttributeError, IndexError, KeyError, TypeError):
             raise ServerFault("bad_answer", "an answer that is not a completion", is_retryable=True) from None
         if not isinstance(text, str):
-            refusal = getattr(choice.message, "refusal", None)
-            message = self._shown(f"the model refused: {refusal}") if refusal else "an answer without text"
-            raise ServerFault("no_text", message, is_retryable=not refusal)
-        cached = getattr(getattr(used, "prompt_tokens_details", None), "cached_tokens", None)
-        prompt, completion = (getattr(used, name, None) for name in ("prompt_tokens", "completion_tokens"))
-        usage = Usage(count(prompt), count(cached), count(completion), 1)
+            problem = self._shown(f"the model refused: {refusal}") if refusal else "an answer without text"
+            raise ServerFault("no_text", problem, is_retryable=not refusal)
+        tokens = _mapping(used)
+        cached = _mapping(tokens.get("prompt_tokens_details")).get("cached_tokens")
+        usage = Usage(count(tokens.get("prompt_tokens")), count(cached), count(tokens.get("completion_tokens")), 1)
         return Completion(text, reason if isinstance(reason, str) else "stop", usage)
 
     def _fault(self, error: APIStatusError) -> ServerFault:
@@ -174,3 +176,8 @@ class OpenAICompatible(ChatServer):
         """What a server said, without the key it may have repeated, and at a length for a message."""
         key = self._key()
         return (text.replace(key, "***") if key else text)[:_MOST_CHARACTERS]
+
+
+def _mapping(value: object) -> dict[str, object]:
+    """A JSON object as it is; an empty one for whatever else stands there."""
+    return cast("dict[str, object]", value) if isinstance(value, dict) else {}
