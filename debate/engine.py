@@ -20,13 +20,13 @@ from typing import Any, Self, TypeVar
 from debate.admission import Admission
 from debate.backends.base import Backend, Call
 from debate.errors import BackendDead, ConfigError
-from debate.evaluation import Evaluation, failed
+from debate.evaluation import Evaluation
 from debate.evaluators.base import Evaluator, RunContext
 from debate.flow import Completion
 from debate.loop_thread import LoopThread
 from debate.runner import Journal, Observer, Recaller, Runner
-from debate.stream import Job, evaluate_one, named, stream
-from debate.types import Failure, Task
+from debate.stream import Job, evaluate_one, left_by, named, stream
+from debate.types import Task
 
 T = TypeVar("T")
 
@@ -212,13 +212,8 @@ class Engine:
             async for position, evaluation in stream(runner, admission, jobs):
                 done[position] = evaluation
         except BackendDead as death:
-            failure = Failure("backend_dead", death.message)
             for job in jobs:
-                n_candidates = len(job.task.candidates)
-                done.setdefault(
-                    job.position,
-                    failed(job.task.id, job.evaluator.name, n_candidates, failure, job.evaluator.scale),
-                )
+                done.setdefault(job.position, left_by(death, job))
         return [done[position] for position in range(len(jobs))]
 
     def _jobs(self, tasks: Sequence[Task], evaluator: Evaluator | Sequence[Evaluator]) -> list[Job]:

@@ -68,6 +68,12 @@ async def stream(runner: Runner, admission: Admission, jobs: Iterable[Job]) -> A
         await _cancel([feeder, *state.under_way])
 
 
+def left_by(death: BackendDead, job: Job) -> Evaluation:
+    """What a job comes to that a dead backend left undone."""
+    failure = Failure("backend_dead", death.message)
+    return failed(job.task.id, job.evaluator.name, len(job.task.candidates), failure, job.evaluator.scale)
+
+
 async def evaluate_one(runner: Runner, admission: Admission, job: Job) -> Evaluation:
     """Evaluate one job once there is room for it."""
     try:
@@ -138,8 +144,7 @@ class _Stream:
                 return await self.runner.evaluate(job.evaluator, job.task)
             except BackendDead as death:
                 self.death = self.death or death
-        failure = Failure("backend_dead", self.death.message)
-        return failed(job.task.id, job.evaluator.name, len(job.task.candidates), failure, job.evaluator.scale)
+        return left_by(self.death, job)
 
 
 async def _cancel(tasks: Iterable[asyncio.Future[Any]]) -> None:

@@ -23,6 +23,7 @@ from debate.cli import main
 from tests.backends.asking import tasks
 from tests.backends.fake_server import DIE, HANG, FakeServer, Reply, completion, every, failing, from_the, judgement
 from tests.driving import evaluator
+from tests.processes import processes_left, processes_of_session
 
 KEY = "sk-TESTSECRET123"
 QUICK = ["first_wait=0.001", "longest_wait=0.01", "timeout=2", "deadline=8"]
@@ -217,9 +218,7 @@ def vllm_serve(model: Path, log: Path) -> Generator[str]:
             if processes_of_session(process.pid):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait(10)
-    while processes_of_session(process.pid) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert processes_of_session(process.pid) == []
+    assert processes_left(process.pid) == []
 
 
 def is_healthy(url: str) -> bool:
@@ -228,19 +227,6 @@ def is_healthy(url: str) -> bool:
             return response.status == 200
     except OSError:
         return False
-
-
-def processes_of_session(session: int) -> list[int]:
-    alive: list[int] = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                fields = (entry / "stat").read_text().rpartition(")")[2].split()
-            except OSError:
-                continue
-            if int(fields[3]) == session and fields[0] != "Z":
-                alive.append(int(entry.name))
-    return alive
 
 
 @pytest.mark.vllm

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from debate.cli import main
+from tests.processes import processes_left, processes_of_session
 from tests.scripts_loader import REPOSITORY
 
 GOOD = {"id": "sum", "x": "What is 2 + 2?", "candidates": ["4", "5"]}
@@ -137,27 +138,6 @@ def start(*arguments: object) -> subprocess.Popen[str]:
     return subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True, cwd=REPOSITORY
     )
-
-
-def processes_of_session(session: int) -> list[int]:
-    alive: list[int] = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                fields = (entry / "stat").read_text().rpartition(")")[2].split()
-            except OSError:
-                continue
-            if int(fields[3]) == session and fields[0] != "Z":
-                alive.append(int(entry.name))
-    return alive
-
-
-def processes_left(session: int) -> list[int]:
-    """What is still there once processes that are on their way out have had their time."""
-    deadline = time.monotonic() + 30
-    while processes_of_session(session) and time.monotonic() < deadline:
-        time.sleep(0.2)
-    return processes_of_session(session)
 
 
 def name_of(process: int) -> str:
