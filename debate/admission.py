@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from typing import Self
 
+from debate.backends.base import Capacity
 from debate.evaluators.base import Footprint
 
 _ENOUGH_REPLIES = 32
@@ -28,6 +30,13 @@ class Admission:
         self._open = 0
         self._reserved = 0
         self._seen = _Seen()
+
+    @classmethod
+    def to(cls, capacity: Capacity, limit: int | None) -> Self:
+        """To a backend: without a limit, as many as its cache holds, or twice its slots where that is unknown."""
+        if limit is None and capacity.cache_tokens is None:
+            limit = 2 * capacity.slots
+        return cls(limit=limit, cache_tokens=capacity.cache_tokens, context_length=capacity.context_length)
 
     @property
     def open(self) -> int:

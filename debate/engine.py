@@ -15,20 +15,29 @@ import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from debate.admission import Admission
 from debate.backends.base import Backend, Call
+from debate.backends.cached import Cached, Replies
+from debate.budget import Budget
 from debate.errors import BackendDead, ConfigError
 from debate.evaluation import Evaluation
 from debate.evaluators.base import Evaluator, RunContext
 from debate.flow import Completion
+from debate.journal import Record
 from debate.loop_thread import LoopThread
-from debate.runner import Journal, Observer, Recaller, Runner
+from debate.recording import Recording
+from debate.runner import Observer, Recaller, Runner
 from debate.stream import Job, evaluate_one, left_by, named, stream
 from debate.types import Task
 
+if TYPE_CHECKING:  # it loads SQLAlchemy
+    from debate.store import Store
+
 T = TypeVar("T")
+InRun = str | Record | None
+"""A run of the engine's store by name, one that is held already, or none in particular."""
 
 
 class Engine:
@@ -37,33 +46,44 @@ class Engine:
     Args:
         backend: a backend, or {model name: backend}; the first is what agents without a model of their own use.
         memory: what agents recall from; None recalls nothing.
-        store: where answers are kept, so that an interrupted run can be resumed.
+        store: where answers and evaluations are kept, a `Store` or its address: an interrupted run asks again only for
+            what is missing.
         seed: of the run. The same seed gives the same evaluations, as far as the backend is repeatable.
         max_concurrency: how many evaluations are open at once. None takes what the backend's KV cache holds at full
             length, or twice its slots where that is unknown.
         today: the date that prompts state; None is today.
         on_completion: is told of every completion, for progress displays.
+        cache: of raw replies, shared by all runs: `store.cache(ttl=...)`. None asks anew.
+        budget: what all evaluations together may use.
+        task_seconds: how long one evaluation may take; its calls fail with `time_budget` then.
     """
 
     def __init__(
         self,
         backend: Backend | Mapping[str, Backend],
         memory: Recaller | None = None,
-        store: Journal | None = None,
+        store: Store | str | Path | None = None,
         seed: int = 0,
         max_concurrency: int | None = None,
         *,
         today: datetime.date | None = None,
         on_completion: Observer | None = None,
+        cache: Replies | None = None,
+        budget: Budget | None = None,
+        task_seconds: float | None = None,
     ) -> None:
         if max_concurrency is not None and max_concurrency < 1:
             raise ConfigError(f"must be at least 1, or None, got {max_concurrency}", field="max_concurrency")
         self.backends = dict(backend) if isinstance(backend, Mapping) else {backend.model: backend}
         if not self.backends:
             raise ConfigError("needs at least one backend", field="backend")
+        if cache is not None:
+            self.backends = {name: Cached(each, cache) for name, each in self.backends.items()}
         self.run_context = RunContext(seed, (today or datetime.datetime.now().astimezone().date()).isoformat())
         self._memory = memory
-        self._store = store
+        self._recording = Recording(store, self.backends, self.run_context)
+        self._budget = budget
+        self._task_seconds = task_seconds
         self._max_concurrency = max_concurrency
         self.on_completion = on_completion
         self._thread: LoopThread | None = None
@@ -78,44 +98,59 @@ class Engine:
 
         return cls(VLLM(model, **engine_args), seed=seed, max_concurrency=max_concurrency)
 
-    def evaluate(self, task: Task, evaluator: Evaluator) -> Evaluation:
-        """Evaluate one task and wait for it."""
-        return self._loop.run(self._evaluate(task, evaluator))
+    def evaluate(self, task: Task, evaluator: Evaluator, run: InRun = None) -> Evaluation:
+        """Evaluate one task and wait for it. `run` as in `evaluate_batch`."""
+        return self._loop.run(self._evaluate(task, evaluator, run))
 
-    async def aevaluate(self, task: Task, evaluator: Evaluator) -> Evaluation:
+    async def aevaluate(self, task: Task, evaluator: Evaluator, run: InRun = None) -> Evaluation:
         """Evaluate one task."""
-        return await self._loop.arun(self._evaluate(task, evaluator))
+        return await self._loop.arun(self._evaluate(task, evaluator, run))
 
-    def evaluate_batch(self, tasks: Sequence[Task], evaluator: Evaluator | Sequence[Evaluator]) -> list[Evaluation]:
+    def evaluate_batch(
+        self, tasks: Sequence[Task], evaluator: Evaluator | Sequence[Evaluator], run: InRun = None
+    ) -> list[Evaluation]:
         """Evaluate all tasks side by side: one evaluation a task, in their order.
 
         `evaluator` is one for all, or one a task: the article's batch B of (x, y, p). A task that fails comes back as
         a failed evaluation; the others are not touched by it.
-        """
-        return self._loop.run(self._batch(tasks, evaluator))
 
-    async def aevaluate_batch(
-        self, tasks: Sequence[Task], evaluator: Evaluator | Sequence[Evaluator]
-    ) -> list[Evaluation]:
-        """Evaluate all tasks side by side, see `evaluate_batch`."""
-        return await self._loop.arun(self._batch(tasks, evaluator))
-
-    def iter_evaluate(self, tasks: Iterable[Task], evaluator: Evaluator) -> Iterator[Evaluation]:
-        """Evaluations as they finish. Tasks are read no faster than they are evaluated.
+        Args:
+            tasks: any number; equal ones without an id get names of their own.
+            evaluator: one for all tasks, or one a task.
+            run: name of the run in the engine's store that this is recorded in. Called again under the same name,
+                it asks only for what is not recorded; what is finished comes back as it was. None records under a new
+                name, one for each evaluator.
 
         Raises:
-            BackendDead: after what was under way has come back as failed.
+            RunInUse, RunChanged, StoreError: when the run cannot be recorded.
+            BudgetSpent: when the engine's budget is used up; what was finished is recorded.
         """
-        finishing = self._stream(tasks, evaluator)
+        return self._loop.run(self._batch(tasks, evaluator, run))
+
+    async def aevaluate_batch(
+        self, tasks: Sequence[Task], evaluator: Evaluator | Sequence[Evaluator], run: InRun = None
+    ) -> list[Evaluation]:
+        """Evaluate all tasks side by side, see `evaluate_batch`."""
+        return await self._loop.arun(self._batch(tasks, evaluator, run))
+
+    def iter_evaluate(self, tasks: Iterable[Task], evaluator: Evaluator, run: InRun = None) -> Iterator[Evaluation]:
+        """Evaluations as they finish. Tasks are read no faster than they are evaluated. `run` as in `evaluate_batch`.
+
+        Raises:
+            BackendDead, StoreError, BudgetSpent, RunChanged: after what was under way has come back as failed.
+        """
+        finishing = self._stream(tasks, evaluator, run)
         try:
             while (item := self._loop.run(_next(finishing))) is not None:
                 yield item[1]
         finally:
             self._loop.run(_close(finishing))
 
-    async def astream(self, tasks: Iterable[Task], evaluator: Evaluator) -> AsyncIterator[Evaluation]:
+    async def astream(
+        self, tasks: Iterable[Task], evaluator: Evaluator, run: InRun = None
+    ) -> AsyncIterator[Evaluation]:
         """Evaluations as they finish, see `iter_evaluate`."""
-        finishing = self._stream(tasks, evaluator)
+        finishing = self._stream(tasks, evaluator, run)
         try:
             while (item := await self._loop.arun(_next(finishing))) is not None:
                 yield item[1]
@@ -128,7 +163,7 @@ class Engine:
         return self
 
     def close(self) -> None:
-        """Let go of the backends. The engine can be used again; it will load anew."""
+        """Let go of the backends and the store. The engine can be used again; it will load anew."""
         with self._lock:
             thread, self._thread, self._parts = self._thread, None, None
             self._starting = asyncio.Lock()
@@ -137,6 +172,7 @@ class Engine:
                 thread.run(self._close_backends())
             finally:
                 thread.close()
+        self._recording.close()
 
     def __enter__(self) -> Self:
         return self
@@ -162,13 +198,14 @@ class Engine:
         async with self._starting:
             if self._parts is None:
                 await self._start_backends()
-                admission = self._admission()
+                admission = Admission.to(next(iter(self.backends.values())).capacity, self._max_concurrency)
                 runner = Runner(
                     self.backends,
                     self.run_context,
                     memory=self._memory,
-                    journal=self._store,
                     observe=self._observer(admission),
+                    budget=self._budget,
+                    task_seconds=self._task_seconds,
                 )
                 self._parts = (runner, admission)
             return self._parts
@@ -182,13 +219,6 @@ class Engine:
             await self._close_backends()
             raise
 
-    def _admission(self) -> Admission:
-        capacity = next(iter(self.backends.values())).capacity
-        limit = self._max_concurrency
-        if limit is None and capacity.cache_tokens is None:
-            limit = 2 * capacity.slots
-        return Admission(limit=limit, cache_tokens=capacity.cache_tokens, context_length=capacity.context_length)
-
     def _observer(self, admission: Admission) -> Observer:
         def observe(call: Call, completion: Completion) -> None:
             usage = completion.usage
@@ -199,13 +229,15 @@ class Engine:
 
         return observe
 
-    async def _evaluate(self, task: Task, evaluator: Evaluator) -> Evaluation:
-        self.check(evaluator)
+    async def _evaluate(self, task: Task, evaluator: Evaluator, run: InRun) -> Evaluation:
+        (job,) = await self._jobs([task], evaluator, run)
         runner, admission = await self._started()
-        return await evaluate_one(runner, admission, Job(0, task, evaluator))
+        return await evaluate_one(runner, admission, job)
 
-    async def _batch(self, tasks: Sequence[Task], evaluator: Evaluator | Sequence[Evaluator]) -> list[Evaluation]:
-        jobs = self._jobs(tasks, evaluator)
+    async def _batch(
+        self, tasks: Sequence[Task], evaluator: Evaluator | Sequence[Evaluator], run: InRun
+    ) -> list[Evaluation]:
+        jobs = await self._jobs(tasks, evaluator, run)
         runner, admission = await self._started()
         done: dict[int, Evaluation] = {}
         try:
@@ -216,18 +248,24 @@ class Engine:
                 done.setdefault(job.position, left_by(death, job))
         return [done[position] for position in range(len(jobs))]
 
-    def _jobs(self, tasks: Sequence[Task], evaluator: Evaluator | Sequence[Evaluator]) -> list[Job]:
+    async def _jobs(self, tasks: Sequence[Task], evaluator: Evaluator | Sequence[Evaluator], run: InRun) -> list[Job]:
         evaluators = list(evaluator) if isinstance(evaluator, Sequence) else [evaluator] * len(tasks)
         if len(evaluators) != len(tasks):
             raise ConfigError(f"{len(tasks)} tasks and {len(evaluators)} evaluators do not pair up", field="evaluator")
         self.check(*evaluators)
+        records = await asyncio.to_thread(self._recording.records, run, evaluators)
         pairs = zip(named(tasks), evaluators, strict=True)
-        return [Job(position, task, its_own) for position, (task, its_own) in enumerate(pairs)]
+        return [Job(position, task, own, *records[id(own)]) for position, (task, own) in enumerate(pairs)]
 
-    async def _stream(self, tasks: Iterable[Task], evaluator: Evaluator) -> AsyncGenerator[tuple[int, Evaluation]]:
+    async def _stream(
+        self, tasks: Iterable[Task], evaluator: Evaluator, run: InRun
+    ) -> AsyncGenerator[tuple[int, Evaluation]]:
         self.check(evaluator)
+        recorded = (await asyncio.to_thread(self._recording.records, run, [evaluator]))[id(evaluator)]
         runner, admission = await self._started()
-        jobs = (Job(position, task, evaluator) for position, task in enumerate(named(tasks)))
+        # The tasks of a record have their names already, and may be too many to hold all names.
+        names = tasks if run is not None and not isinstance(run, str) else named(tasks)
+        jobs = (Job(position, task, evaluator, *recorded) for position, task in enumerate(names))
         # Closed here and now when the caller stops early; otherwise the garbage collector would do it some time.
         async with aclosing(stream(runner, admission, jobs)) as finishing:
             async for item in finishing:

@@ -6,13 +6,17 @@
     │   ├── ProfileError      a profile file, a persona or a component
     │   ├── TemplateError     a template that does not parse or names something undefined
     │   └── ConfigError       an option, a model name, a setting
+    │       └── RunChanged    a run is to go on with prompts that are not those it recorded
     ├── ReplyError            a model's reply that cannot be read; the debate asks again
-    └── BackendError          the model could not be asked
-        ├── CallError         this call alone failed; other calls may go on
-        └── BackendDead       the backend is gone; nothing more can be asked (exit code 4)
+    ├── BackendError          the model could not be asked
+    │   ├── CallError         this call alone failed; other calls may go on
+    │   └── BackendDead       the backend is gone; nothing more can be asked (exit code 4)
+    ├── StoreError            the store could not be read or written (exit code 5)
+    ├── RunInUse              another process works on this run (exit code 6)
+    └── BudgetSpent           the run has used what it was given; it can go on with more (exit code 3)
 
 A failure inside one evaluation is a value (`debate.types.Failure`), not one of these: exceptions are for what
-stops the caller. This module imports nothing of ours.
+stops the caller. `ENDS_A_RUN` lists those that end every evaluation under way. This module imports nothing of ours.
 """
 
 from __future__ import annotations
@@ -97,4 +101,32 @@ class CallError(BackendError):
 
 
 class BackendDead(BackendError):
-    """The backend is gone: its process ended, or it cannot be started."""
+    """The backend is gone: its process ended, or it cannot be started.
+
+    `restartable` says whether starting it again may help: for an engine of ours that had worked, not for a server that
+    was waited for in vain.
+    """
+
+    def __init__(self, message: str, *, hint: str | None = None, restartable: bool = False) -> None:
+        super().__init__(message, hint=hint)
+        self.restartable = restartable
+
+
+class RunChanged(ConfigError):
+    """A run is to go on with prompts, personas or models that are not those of its record."""
+
+
+class StoreError(DebateError):
+    """The store could not be read or written: the disk is full, the server is gone. What was committed is kept."""
+
+
+class RunInUse(DebateError):
+    """Another process works on this run. The message names it."""
+
+
+class BudgetSpent(DebateError):
+    """The run has used the tokens or the seconds that it was given."""
+
+
+ENDS_A_RUN = (BackendDead, StoreError, BudgetSpent, RunChanged)
+"""Errors after which no evaluation of the run can go on; what is recorded stays, and the run can be resumed."""

@@ -72,7 +72,7 @@ class Evaluation:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, with arrays as nested lists and NaN as None."""
-        return {spec.name: _plain(getattr(self, spec.name)) for spec in fields(self)}
+        return {spec.name: plain(getattr(self, spec.name)) for spec in fields(self)}
 
     def to_json(self) -> str:
         """One line of JSON, in valid Unicode: half a surrogate pair in a raw reply stands as its escape."""
@@ -114,10 +114,11 @@ def failed(task_id: str, evaluator: str, n_candidates: int, failure: Failure, sc
     )
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """Plain data of the package's own values: arrays as nested lists, what is not finite as None."""
     match value:
         case np.ndarray():
-            return _plain(cast("FloatArray", value).tolist())
+            return plain(cast("FloatArray", value).tolist())
         case float():
             return value if math.isfinite(value) else None
         case Evaluation():
@@ -125,15 +126,15 @@ def _plain(value: Any) -> Any:
         case Transcript():
             return [_plain_turn(turn) for turn in value]
         case Scale() | Failure() | Usage() | Memory() | Rejected():
-            return {key: _plain(item) for key, item in asdict(value).items()}
+            return {key: plain(item) for key, item in asdict(value).items()}
         case list() | tuple():
-            return [_plain(item) for item in cast("list[Any]", value)]
+            return [plain(item) for item in cast("list[Any]", value)]
         case _:
             return value
 
 
 def _plain_turn(turn: Turn) -> dict[str, Any]:
-    data = {spec.name: _plain(getattr(turn, spec.name)) for spec in fields(turn)}
+    data = {spec.name: plain(getattr(turn, spec.name)) for spec in fields(turn)}
     return {**data, "labels": dict(turn.labels)}
 
 
@@ -143,11 +144,12 @@ def _turn(data: Mapping[str, Any]) -> Turn:
     values["comments"] = tuple(values["comments"])
     values["failure"] = None if values["failure"] is None else Failure(**values["failure"])
     values["rejected"] = tuple(Rejected(**rejected) for rejected in values["rejected"])
-    values["memories"] = tuple(_memory(memory) for memory in values["memories"])
+    values["memories"] = tuple(as_memory(memory) for memory in values["memories"])
     return Turn(**values)
 
 
-def _memory(data: Mapping[str, Any]) -> Memory:
+def as_memory(data: Mapping[str, Any]) -> Memory:
+    """The memory that `plain` was called on."""
     parts: dict[str, Any] = {key: _number(data[key]) for key in ("score", "relevance", "recency", "importance")}
     return Memory(**{**data, **parts})
 

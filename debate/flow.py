@@ -24,6 +24,15 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
+class RunContext:
+    """What holds for a whole run and reaches every flow as a parameter."""
+
+    seed: int = 0
+    today: str = ""
+    """ISO date that the prompts state; the run records it, so that a resumed run states the same."""
+
+
+@dataclass(frozen=True, slots=True)
 class Segment:
     """A piece of a prompt: the template's own text, or content that must never act as control tokens."""
 
@@ -82,6 +91,28 @@ class Generate:
     """What the call is about, for logs and scripted backends. Never part of a seed or a key."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One request to a model, complete: what a `Generate` becomes once its model and its seed are known."""
+
+    model: str
+    prompt: Prompt
+    sampling: Sampling
+    seed: int
+    schema: Mapping[str, Any] | None = None
+    """The reply's JSON schema."""
+    prompt_hash: str = ""
+    """Of all that shapes the reply but the seed: model, messages, schema and sampling."""
+    info: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """`task_id`, `round` (from 0), `agent`, `attempt` (from 0), `labels` {label shown: candidate index} in the order
+    shown; `sample` and `candidate` where they apply."""
+
+    @property
+    def messages(self) -> list[dict[str, str]]:
+        """The prompt as chat messages: `[{"role": ..., "content": ...}]`."""
+        return self.prompt.messages()
+
+
 @dataclass(frozen=True, slots=True)
 class Completion:
     """What the model said."""
@@ -92,6 +123,10 @@ class Completion:
     usage: Usage = Usage(calls=1)
     neutralised: int = 0
     """Control strings in content that were broken for a server which applies a chat template itself."""
+    call: str | None = None
+    """Address of the call that this answers; set by the runner."""
+    cached: bool = False
+    """Whether it was read from a cache of replies; its usage is that of the call which made it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

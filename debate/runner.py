@@ -15,40 +15,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from debate.backends.base import Backend, Call
-from debate.errors import BackendDead, CallError, ConfigError, DebateError
+from debate.backends.base import Backend
+from debate.budget import Budget
+from debate.errors import ENDS_A_RUN, CallError, ConfigError, DebateError
 from debate.evaluation import Evaluation, failed
-from debate.evaluators.base import Evaluator, RunContext
-from debate.flow import Completion, Flow, Gather, Generate, Recall
-from debate.seeds import derive
+from debate.evaluators.base import Evaluator
+from debate.flow import Call, Completion, Flow, Gather, Generate, Recall, RunContext
+from debate.journal import Address, CallKey, Journal, recall_hash, spelt
+from debate.seeds import derive, digest
 from debate.types import Failure, Memory, Task, Usage
 
 _log = logging.getLogger("debate")
-Address = tuple[int, ...]
-Answer = Completion | Failure | tuple[Memory, ...]
 Observer = Callable[[Call, Completion], None]
-"""Is told of every completion that a backend gave."""
-
-
-@dataclass(frozen=True, slots=True)
-class CallKey:
-    """Where a call stands in a run."""
-
-    task_id: str
-    address: Address
-    attempt: int = 0
-
-
-class Journal(Protocol):
-    """Keeps answers by key. `put` returns once the answer is safe; only then does the flow go on."""
-
-    def get(self, key: CallKey) -> Answer | None:
-        """The recorded answer, or None."""
-        ...
-
-    async def put(self, key: CallKey, call: Call | Recall, answer: Answer) -> None:
-        """Record an answer."""
-        ...
+"""Is told of every completion that a backend gave, once it is recorded."""
 
 
 class Recaller(Protocol):
@@ -59,8 +38,24 @@ class Recaller(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """What holds for one evaluation under way, at every depth of its flows."""
+
+    run: RunContext
+    journal: Journal | None
+    deadline: float | None
+    """On the loop's clock."""
+
+    def key(self, address: Address, attempt: int = 0) -> CallKey:
+        return CallKey(address, attempt, self.journal.take(address) if self.journal else 0)
+
+
 class Runner:
-    """Runs evaluations over one or several backends, under one run's seed and date."""
+    """Runs evaluations over one or several backends, under one run's seed and date.
+
+    `task_seconds` is the time that one evaluation has: calls that would begin or end later fail with `time_budget`.
+    """
 
     def __init__(
         self,
@@ -69,30 +64,36 @@ class Runner:
         *,
         observe: Observer | None = None,
         memory: Recaller | None = None,
-        journal: Journal | None = None,
+        budget: Budget | None = None,
+        task_seconds: float | None = None,
     ) -> None:
         self.backends = backends
         self.run = run
         self._observe = observe
         self._default = next(iter(backends))
         self._memory = memory
-        self._journal = journal
+        self._budget = budget or Budget()
+        self._task_seconds = task_seconds
 
-    async def evaluate(self, evaluator: Evaluator, task: Task) -> Evaluation:
+    async def evaluate(
+        self, evaluator: Evaluator, task: Task, journal: Journal | None = None, run: RunContext | None = None
+    ) -> Evaluation:
         """Evaluate one task. Whatever goes wrong inside becomes a failed evaluation.
 
         Raises:
-            BackendDead: when nothing more can be asked.
+            BackendDead, StoreError, BudgetSpent, RunChanged: when no evaluation can go on.
         """
+        now = asyncio.get_running_loop().time()
+        way = _Way(run or self.run, journal, None if self._task_seconds is None else now + self._task_seconds)
         try:
-            evaluation, _ = await self._drive(evaluator.flow(task, self.run), task.id, ())
+            evaluation, _ = await self._drive(evaluator.flow(task, way.run), way, ())
             return evaluation
-        except BackendDead:
+        except ENDS_A_RUN:
             raise
         except Exception as error:
             return failed_by(error, evaluator, task)
 
-    async def _drive(self, flow: Flow[Any], task_id: str, address: Address) -> tuple[Any, Usage]:
+    async def _drive(self, flow: Flow[Any], way: _Way, address: Address) -> tuple[Any, Usage]:
         """Drive one flow to its end: what it returns, and what it and its children used."""
         began = time.perf_counter()
         usage, ordinal, answer = Usage(), -1, None
@@ -105,13 +106,13 @@ class Runner:
                 here = (*address, ordinal)
                 match request:
                     case Generate():
-                        answer = await self._generate(request, CallKey(task_id, here, request.attempt))
+                        answer = await self._generate(request, way, here)
                         if isinstance(answer, Completion):
                             usage += answer.usage
                     case Recall():
-                        answer = await self._recall(request, CallKey(task_id, here))
+                        answer = await self._recall(request, way, here)
                     case Gather(flows):
-                        answer, used = await self._gather(flows, task_id, here)
+                        answer, used = await self._gather(flows, way, here)
                         usage += used
                     case _:
                         raise TypeError(f"a flow yields Generate, Recall or Gather, got {type(request).__name__}")
@@ -120,9 +121,9 @@ class Runner:
         finally:
             flow.close()
 
-    async def _gather(self, flows: Sequence[Flow[Any]], task_id: str, here: Address) -> tuple[tuple[Any, ...], Usage]:
+    async def _gather(self, flows: Sequence[Flow[Any]], way: _Way, here: Address) -> tuple[tuple[Any, ...], Usage]:
         """Drive child flows side by side; the first that raises ends the others."""
-        tasks = [asyncio.ensure_future(self._drive(flow, task_id, (*here, n))) for n, flow in enumerate(flows)]
+        tasks = [asyncio.ensure_future(self._drive(flow, way, (*here, n))) for n, flow in enumerate(flows)]
         try:
             results = await asyncio.gather(*tasks)
         except BaseException:
@@ -132,37 +133,48 @@ class Runner:
             raise
         return tuple(value for value, _ in results), sum((used for _, used in results), Usage())
 
-    async def _generate(self, request: Generate, key: CallKey) -> Completion | Failure:
-        recorded = None if self._journal is None else self._journal.get(key)
-        if isinstance(recorded, Completion | Failure):
-            return recorded
-        call = self._call(request)
-        answer = await self._ask(call)
-        if self._journal is not None:
-            await self._journal.put(key, call, answer)
+    async def _generate(self, request: Generate, way: _Way, here: Address) -> Completion | Failure:
+        key = way.key(here, request.attempt)
+        call = self._call(request, way.run, key.take)
+        if way.journal is not None:
+            recorded = way.journal.get(key, call.prompt_hash)
+            if isinstance(recorded, Completion | Failure):
+                return replace(recorded, call=spelt(here))
+        self._budget.check()
+        answer = replace(await self._ask(call, way.deadline), call=spelt(here))
+        if isinstance(answer, Completion):
+            self._budget.spend(answer)
+        if way.journal is not None and not _is_out_of_time(answer):
+            await way.journal.put(key, call, answer)
+        if isinstance(answer, Completion) and self._observe is not None:
+            self._observe(call, answer)
         return answer
 
-    async def _ask(self, call: Call) -> Completion | Failure:
+    async def _ask(self, call: Call, deadline: float | None) -> Completion | Failure:
         try:
-            completion = await self.backends[call.model].generate(call)
+            async with asyncio.timeout_at(deadline):
+                return await self.backends[call.model].generate(call)
         except CallError as error:
             return Failure(error.reason, error.message)
-        if self._observe is not None:
-            self._observe(call, completion)
-        return completion
+        except TimeoutError:
+            if deadline is None or asyncio.get_running_loop().time() < deadline:
+                raise
+            return Failure("time_budget", f"no reply within the {self._task_seconds} s that an evaluation has")
 
-    async def _recall(self, request: Recall, key: CallKey) -> tuple[Memory, ...]:
-        recorded = None if self._journal is None else self._journal.get(key)
-        if isinstance(recorded, tuple):
-            return recorded
+    async def _recall(self, request: Recall, way: _Way, here: Address) -> tuple[Memory, ...]:
+        key = way.key(here)
+        if way.journal is not None:
+            recorded = way.journal.get(key, recall_hash(request))
+            if isinstance(recorded, tuple):
+                return recorded
         if self._memory is None:
             return ()
         memories = tuple(await self._memory.recall(request))
-        if self._journal is not None:
-            await self._journal.put(key, request, memories)
+        if way.journal is not None:
+            await way.journal.put(key, request, memories)
         return memories
 
-    def _call(self, request: Generate) -> Call:
+    def _call(self, request: Generate, run: RunContext, take: int) -> Call:
         """A request with its model and its seed: a hash of all that shapes the reply, and of the sample's key."""
         model = request.model or self._default
         if model not in self.backends:
@@ -171,16 +183,22 @@ class Runner:
                 field="model",
                 hint=f"the engine was given {', '.join(map(repr, self.backends))}",
             )
-        shape = [model, request.prompt.messages(), request.schema, request.sampling.to_dict()]
-        seed = derive(self.run.seed, shape, list(request.sample_key), request.attempt)
+        shape = digest(model, request.prompt.messages(), request.schema, request.sampling.to_dict())
+        sample = [run.seed, shape, list(request.sample_key), request.attempt]
         return Call(
             model=model,
             prompt=request.prompt,
             sampling=request.sampling,
-            seed=seed,
+            seed=derive(*sample, take) if take else derive(*sample),
             schema=request.schema,
+            prompt_hash=shape,
             info=request.info,
         )
+
+
+def _is_out_of_time(answer: Completion | Failure) -> bool:
+    """Not an answer of the model's: asked for again when the task is."""
+    return isinstance(answer, Failure) and answer.reason == "time_budget"
 
 
 def failed_by(error: Exception, evaluator: Evaluator, task: Task) -> Evaluation:

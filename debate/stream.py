@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from debate.admission import Admission
-from debate.errors import BackendDead, TaskError
+from debate.errors import ENDS_A_RUN, BackendDead, DebateError, TaskError
 from debate.evaluation import Evaluation, failed
 from debate.evaluators.base import Evaluator
+from debate.journal import Record
 from debate.runner import Runner, failed_by
 from debate.types import Failure, Task
 
@@ -23,11 +24,14 @@ _UNTAKEN = 256
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A task under its name in the run, its evaluator, and its place in the input."""
+    """A task under its name in the run, its evaluator, its place in the input, and where it is recorded."""
 
     position: int
     task: Task
     evaluator: Evaluator
+    record: Record | None = None
+    settings: str = ""
+    """Digest of the evaluator's settings, for the record."""
 
 
 def named(tasks: Iterable[Task]) -> Iterator[Task]:
@@ -53,8 +57,8 @@ def named(tasks: Iterable[Task]) -> Iterator[Task]:
 async def stream(runner: Runner, admission: Admission, jobs: Iterable[Job]) -> AsyncGenerator[tuple[int, Evaluation]]:
     """Yield (position, evaluation) as they finish.
 
-    When the backend dies, the evaluations under way come back as failed, and then `BackendDead` is raised. Errors of
-    the iterable itself are raised once what is under way has been cancelled.
+    When the backend dies, or another of `ENDS_A_RUN` comes up, the evaluations under way come back as failed, and then
+    it is raised. Errors of the iterable itself are raised once what is under way has been cancelled.
     """
     state = _Stream(runner, admission, jobs)
     feeder = asyncio.ensure_future(state.feed())
@@ -68,9 +72,9 @@ async def stream(runner: Runner, admission: Admission, jobs: Iterable[Job]) -> A
         await _cancel([feeder, *state.under_way])
 
 
-def left_by(death: BackendDead, job: Job) -> Evaluation:
-    """What a job comes to that a dead backend left undone."""
-    failure = Failure("backend_dead", death.message)
+def left_by(death: DebateError, job: Job) -> Evaluation:
+    """What a job comes to that the end of its run left undone. It is never recorded."""
+    failure = Failure("backend_dead" if isinstance(death, BackendDead) else "run_ended", death.message)
     return failed(job.task.id, job.evaluator.name, len(job.task.candidates), failure, job.evaluator.scale)
 
 
@@ -82,9 +86,24 @@ async def evaluate_one(runner: Runner, admission: Admission, job: Job) -> Evalua
         return failed_by(error, job.evaluator, job.task)
     cost = await admission.enter(footprint)
     try:
-        return await runner.evaluate(job.evaluator, job.task)
+        return await _recorded(runner, job)
     finally:
         admission.leave(cost)
+
+
+async def _recorded(runner: Runner, job: Job) -> Evaluation:
+    """Evaluate a job and record it; one that is recorded already is not evaluated again."""
+    if job.record is None:
+        return await runner.evaluate(job.evaluator, job.task)
+    try:
+        record = await job.record.open(job.task, job.settings)
+    except TaskError as error:
+        return failed_by(error, job.evaluator, job.task)
+    if record.finished is not None:
+        return record.finished
+    evaluation = await runner.evaluate(job.evaluator, job.task, record, job.record.context)
+    await record.finish(evaluation)
+    return evaluation
 
 
 class _Stream:
@@ -98,7 +117,7 @@ class _Stream:
         self.reads_inline = isinstance(jobs, Sequence)
         self.finished: asyncio.Queue[tuple[int, Evaluation] | None] = asyncio.Queue(_UNTAKEN)
         self.under_way: set[asyncio.Task[None]] = set()
-        self.death: BackendDead | None = None
+        self.death: DebateError | None = None
 
     async def feed(self) -> None:
         """Start the jobs, one after the other, as room appears. None in the queue says that all are done."""
@@ -141,8 +160,8 @@ class _Stream:
     async def _evaluate(self, job: Job) -> Evaluation:
         if self.death is None:
             try:
-                return await self.runner.evaluate(job.evaluator, job.task)
-            except BackendDead as death:
+                return await _recorded(self.runner, job)
+            except ENDS_A_RUN as death:
                 self.death = self.death or death
         return left_by(self.death, job)
 

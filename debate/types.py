@@ -22,7 +22,7 @@ from debate.errors import ConfigError, TaskError
 
 FloatArray = NDArray[np.float64]
 Status = Literal["ok", "partial", "failed"]
-StopReason = Literal["converged", "max_rounds", "token_budget", "failed"]
+StopReason = Literal["converged", "max_rounds", "token_budget", "time_budget", "failed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +164,8 @@ class Failure:
     message: str
     round: int | None = None
     agent: str | None = None
+    call: str | None = None
+    """Address of the call that failed, as the run's record has it; None when no single call did."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from debate.backends import Call, Scripted
 from debate.errors import BackendError
 from debate.evaluators.base import Footprint, RunContext
 from debate.flow import Completion, Flow, Generate, Prompt, Recall, Segment, gather, generate
-from debate.runner import Answer, CallKey
+from debate.journal import Address, Answer, CallKey
 from debate.types import Failure
 
 PROFILE = Profile(
@@ -166,12 +166,15 @@ class Startable(Scripted):
 
 
 class DictJournal:
-    """Keeps answers in a dict, in the order in which they came."""
+    """Keeps one task's answers in a dict, in the order in which they came."""
 
     def __init__(self, entries: Mapping[CallKey, Answer] | None = None) -> None:
         self.entries: dict[CallKey, Answer] = dict(entries or {})
 
-    def get(self, key: CallKey) -> Answer | None:
+    def take(self, address: Address) -> int:
+        return 0
+
+    def get(self, key: CallKey, prompt_hash: str) -> Answer | None:
         return self.entries.get(key)
 
     async def put(self, key: CallKey, call: Call | Recall, answer: Answer) -> None:

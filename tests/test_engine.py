@@ -7,6 +7,7 @@ import datetime
 import itertools
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,7 +21,6 @@ from debate.types import Usage
 from tests.small_flows import (
     PROFILE,
     Counted,
-    DictJournal,
     FlowEvaluator,
     Startable,
     ask,
@@ -57,13 +57,13 @@ def test_results_depend_on_the_seed_and_not_on_concurrency_or_delays() -> None:
     assert results(8, 3, delays=2) != first
 
 
-def test_a_store_makes_a_second_run_ask_nothing() -> None:
-    journal, script = DictJournal(), Counted()
-    with Engine(Scripted(script), store=journal, seed=1) as engine:
-        first = engine.evaluate_batch(tasks(4), debates())
+def test_a_store_makes_a_second_run_ask_nothing(tmp_path: Path) -> None:
+    url, script = str(tmp_path / "s.sqlite"), Counted()
+    with Engine(Scripted(script), store=url, seed=1) as engine:
+        first = engine.evaluate_batch(tasks(4), debates(), run="one")
     asked = len(script.calls)
-    with Engine(Scripted(script), store=journal, seed=1) as engine:
-        second = engine.evaluate_batch(tasks(4), debates())
+    with Engine(Scripted(script), store=url, seed=1) as engine:
+        second = engine.evaluate_batch(tasks(4), debates(), run="one")
     assert (asked, len(script.calls)) == (16, 16)
     assert [plain(evaluation) for evaluation in second] == [plain(evaluation) for evaluation in first]
 

@@ -2,32 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Protocol
 
-from debate.flow import Completion, Prompt
-from debate.persona import Sampling
+from debate.flow import Call, Completion
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
-    """One request to a model, complete: what a flow's `Generate` becomes once its seed is known."""
-
-    model: str
-    prompt: Prompt
-    sampling: Sampling
-    seed: int
-    schema: Mapping[str, Any] | None = None
-    """The reply's JSON schema."""
-    info: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """`task_id`, `round` (from 0), `agent`, `attempt` (from 0), `labels` {label shown: candidate index} in the order
-    shown; `sample` and `candidate` where they apply."""
-
-    @property
-    def messages(self) -> list[dict[str, str]]:
-        """The prompt as chat messages: `[{"role": ..., "content": ...}]`."""
-        return self.prompt.messages()
+__all__ = ["Backend", "Call", "Capacity"]
 
 
 @dataclass(frozen=True, slots=True)

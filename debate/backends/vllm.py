@@ -134,7 +134,9 @@ class VLLM:
         try:
             return await self.request(ids, params)
         except EngineDeadError as error:
-            raise BackendDead(f"the vLLM engine has died: {error}", hint="see its log; run with --verbose") from error
+            raise BackendDead(
+                f"the vLLM engine has died: {error}", hint="its own messages above say more", restartable=True
+            ) from error
         except (asyncio.CancelledError, CallError):
             raise
         except Exception as error:

@@ -1,4 +1,4 @@
-"""The command line: `debate run | show | profiles | doctor`. Thin: every command calls what the API offers."""
+"""The command line, `debate run | resume | show | ...`. Thin: every command calls what the API offers."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from typing import Annotated
 import typer
 
 from debate.cli import exit_codes
+from debate.cli.cache import cache
 from debate.cli.doctor import doctor
 from debate.cli.profiles import profiles
+from debate.cli.resume import resume
 from debate.cli.run import run
 from debate.cli.show import show
-from debate.errors import BackendError, DebateError, InputError
+from debate.errors import BackendError, BudgetSpent, DebateError, InputError, RunInUse, StoreError
 
 app = typer.Typer(
     name="debate",
@@ -22,8 +24,17 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-for command in (run, show, profiles, doctor):
+for command in (run, resume, show, profiles, doctor):
     app.command()(command)
+app.add_typer(cache, name="cache")
+
+_CODES: tuple[tuple[type[DebateError], int], ...] = (
+    (InputError, exit_codes.BAD_INPUT),
+    (BackendError, exit_codes.ENGINE_FAILED),
+    (StoreError, exit_codes.STORE_FAILED),
+    (RunInUse, exit_codes.RUN_IN_USE),
+    (BudgetSpent, exit_codes.DONE_WITH_FAILURES),
+)
 
 
 @app.callback(invoke_without_command=True)
@@ -40,16 +51,13 @@ def _top(
 def main() -> None:
     """Run the command line; every error of ours is one message on stderr and an exit code of its own.
 
-    0 done, 2 bad input, 3 done with failures, 4 the engine failed, 130 interrupted.
+    0 done, 2 bad input, 3 done with failures or out of budget, 4 the engine failed, 5 the store failed, 6 the run is in
+    use, 130 interrupted.
     """
     try:
         app()
-    except InputError as error:
-        _fail(error, exit_codes.BAD_INPUT)
-    except BackendError as error:
-        _fail(error, exit_codes.ENGINE_FAILED)
     except DebateError as error:
-        _fail(error, 1)
+        _fail(error, next((code for kind, code in _CODES if isinstance(error, kind)), 1))
     except KeyboardInterrupt:
         sys.exit(exit_codes.INTERRUPTED)
 

@@ -64,15 +64,22 @@ class Progress:
         """A line that stays."""
         self.console.print(text, soft_wrap=True)
 
+    def note(self, text: str) -> None:
+        """Show it."""
+        self.say(text)
+
     def started(self, total: int, done_before: int) -> None:
         """Say what there is to do."""
         self._total, self._done, self.done_before = total, done_before, done_before
         if done_before:
             self.say(f"{done_before} of {total} tasks have a result already")
-        if done_before < total:
-            self.say(f"loading {self._model}")
-            if self._bar is not None:
-                self._bar_task = self._bar.add_task("loading the model", total=total, completed=done_before)
+        if done_before < total and self._bar is not None:
+            self._bar_task = self._bar.add_task("loading the model", total=total, completed=done_before)
+
+    def loading(self) -> None:
+        """Say so."""
+        self._began = time.monotonic()
+        self.say(f"loading {self._model}")
 
     def loaded(self) -> None:
         """The clock of tokens per second starts here."""

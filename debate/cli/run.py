@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import signal
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from debate.cli import exit_codes
 from debate.errors import ConfigError
 
 _ENGINE = "Engine"
@@ -56,8 +54,14 @@ def run(
     temperature: Annotated[
         float | None, typer.Option(help="Of what a persona does not set itself.", rich_help_panel=_DEBATE)
     ] = None,
-    max_tokens: Annotated[
+    reply_tokens: Annotated[
         int | None, typer.Option(help="Longest reply; by default what the schema allows.", rich_help_panel=_DEBATE)
+    ] = None,
+    token_budget: Annotated[
+        int | None, typer.Option(help="Tokens after which a debate stops.", rich_help_panel=_DEBATE)
+    ] = None,
+    task_seconds: Annotated[
+        float | None, typer.Option(help="Seconds after which a debate stops.", rich_help_panel=_DEBATE)
     ] = None,
     config: Annotated[
         Path | None, typer.Option(help="YAML file of settings; flags go before it.", rich_help_panel=_RUN)
@@ -70,11 +74,45 @@ def run(
     max_concurrency: Annotated[
         int | None, typer.Option(help="Debates open at once; by default what fits.", rich_help_panel=_RUN)
     ] = None,
+    store: Annotated[
+        str | None,
+        typer.Option(
+            help="Where everything is recorded: a SQLite file or postgresql://USER@HOST/NAME; by default run.sqlite in "
+            "the run's folder.",
+            envvar="DEBATE_STORE",
+            rich_help_panel=_RUN,
+        ),
+    ] = None,
+    cache: Annotated[
+        str | None,
+        typer.Option(help="Use replies of the store that are no older than this: 12h, 7d.", rich_help_panel=_RUN),
+    ] = None,
+    max_tokens: Annotated[
+        int | None, typer.Option(help="Tokens that the whole run may use.", rich_help_panel=_RUN)
+    ] = None,
+    max_seconds: Annotated[
+        float | None, typer.Option(help="Seconds that this session may take.", rich_help_panel=_RUN)
+    ] = None,
+    engine_restarts: Annotated[
+        int | None, typer.Option(help="How often an engine that died is started again; 3.", rich_help_panel=_RUN)
+    ] = None,
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="Ask again for what failed, and only that.", rich_help_panel=_RUN)
+    ] = False,
+    fork: Annotated[
+        bool,
+        typer.Option(
+            "--fork",
+            help="Begin a new run beside --out, which keeps those of its answers whose prompts are the same.",
+            rich_help_panel=_RUN,
+        ),
+    ] = False,
 ) -> None:
-    """Evaluate every task of an eval set, all at once, and write the results as they come.
+    """Evaluate every task of an eval set, all at once, and record every answer as it comes.
 
-    The same command again goes on where it stopped. Settings that have no flag here go into --config, under the
-    names of DebateEvaluator's parameters.
+    The same command again goes on where it stopped, however it stopped: a recorded answer is never asked for again.
+    Other weights, thresholds or rounds compute anew what is recorded, and ask only for what is missing. Settings that
+    have no flag here go into --config, under the names of DebateEvaluator's parameters.
 
     Example: debate run tasks.jsonl --model meta-llama/Llama-3.1-8B-Instruct --rounds 2 --out runs/first
     """
@@ -82,47 +120,24 @@ def run(
         "evaluator": evaluator, "profile": profile, "templates": templates, "model": model, "backend": backend,
         "base_url": base_url,
         "rounds": rounds, "over": over, "candidate_order": candidate_order, "mode": mode, "history": history,
-        "selection": selection, "temperature": temperature, "max_tokens": max_tokens, "out": out, "limit": limit,
-        "seed": seed, "max_concurrency": max_concurrency,
+        "selection": selection, "temperature": temperature, "reply_tokens": reply_tokens, "out": out, "limit": limit,
+        "seed": seed, "max_concurrency": max_concurrency, "token_budget": token_budget, "task_seconds": task_seconds,
+        "store": store, "cache": cache, "max_tokens": max_tokens, "max_seconds": max_seconds,
+        "engine_restarts": engine_restarts,
     }  # fmt: skip
     flags: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     if convergence is not None:
         flags["convergence"] = _convergence(convergence)
     if engine_arg:
         flags["engine_args"] = dict(_engine_argument(text) for text in engine_arg)
-    raise typer.Exit(_run(evalset, config, flags))
-
-
-def _run(evalset: Path, config: Path | None, flags: dict[str, Any]) -> int:
-    """Do it; returns the exit code."""
-    from debate.cli.progress import Progress
-    from debate.cli.summary import print_summary
-    from debate.jobs.run import Run
+    from debate.cli.running import execute
+    from debate.jobs.evalset import EvalSet
     from debate.jobs.settings import RunSettings
 
     settings = RunSettings.read(config, flags)
     folder = settings.out or Path("runs") / evalset.stem
-    job = Run(
-        evalset=evalset,
-        folder=folder,
-        evaluator=settings.debate_evaluator(),
-        seed=settings.seed,
-        limit=settings.limit,
-        max_concurrency=settings.max_concurrency,
-    )
-    signal.signal(signal.SIGTERM, _as_interrupt)
-    with Progress(model=settings.model or "") as progress:
-        try:
-            job.execute(settings.open_backends(), progress)
-        except KeyboardInterrupt:
-            progress.say(f"interrupted; the same command goes on from here ({folder})")
-            return exit_codes.INTERRUPTED
-    has_failures = print_summary(folder, evalset, settings.limit, progress)
-    return exit_codes.DONE_WITH_FAILURES if has_failures else exit_codes.DONE
-
-
-def _as_interrupt(*_: object) -> None:
-    raise KeyboardInterrupt
+    tasks = EvalSet(evalset, settings.limit)
+    raise typer.Exit(execute(settings, folder, evalset=tasks, retry_failed=retry_failed, fork=fork))
 
 
 def _convergence(text: str) -> float | None:

@@ -1,12 +1,11 @@
 """What a run came to: one row a task, totals, and the accuracy against known best candidates.
 
-Reads the results back from the run's folder, so that it says the same of a run that was resumed.
+Reads the results back from the run's store, so that it says the same of a run that was resumed.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from pathlib import Path
+from itertools import islice
 
 from rich.console import Console
 from rich.table import Table
@@ -14,59 +13,37 @@ from rich.table import Table
 from debate.cli.console import line, open_console, table, visible
 from debate.cli.progress import Progress
 from debate.evaluation import Evaluation
-from debate.jobs.evalset import read_evalset
-from debate.jobs.results import ResultsFile
-from debate.stream import named
-from debate.types import Usage
+from debate.jobs.folder import RunFolder
+from debate.store import Store
+from debate.store.totals import Totals
 
 MAX_ROWS = 50
 
 
-def print_summary(folder: Path, evalset: Path, limit: int | None, progress: Progress) -> bool:
-    """Print it to stdout; returns whether a task failed, in whole or in part."""
-    file = ResultsFile(folder / "results.jsonl")
-    best = {task.id: task.metadata.get("best") for task in named(read_evalset(evalset, limit))}
-    totals = _Totals()
+def print_summary(folder: RunFolder, totals: Totals, progress: Progress) -> None:
+    """Print it to stdout."""
     rows = table("task", "selected", "best", "scores", "CV", "rounds", "stopped")
     rows.padding, rows.pad_edge = (0, 0), False
     rows.columns[0].overflow = "fold"
     for column in rows.columns[1:]:
         column.no_wrap = True
-    for evaluation in file.read():
-        totals.add(evaluation, best.get(evaluation.task_id))
-        if totals.tasks <= MAX_ROWS:
-            rows.add_row(*map(line, _row(evaluation, best.get(evaluation.task_id))))
+    with Store(folder.store_url) as store:
+        for task, evaluation in islice(store.read(folder.name).results(), MAX_ROWS):
+            rows.add_row(*map(line, _row(evaluation, task.metadata.get("best"))))
     console = open_console()
     console.print(rows)
-    if totals.tasks > MAX_ROWS:
-        console.print(f"... and {totals.tasks - MAX_ROWS} more: debate show {visible(str(folder))} --list")
+    if totals.n_evaluated > MAX_ROWS:
+        console.print(f"... and {totals.n_evaluated - MAX_ROWS} more: debate show {visible(str(folder.path))} --list")
     _print_totals(console, totals, folder, progress)
-    return totals.statuses["ok"] < totals.tasks
 
 
-class _Totals:
-    def __init__(self) -> None:
-        self.tasks = 0
-        self.statuses: Counter[str] = Counter()
-        self.stops: Counter[str] = Counter()
-        self.rounds = 0
-        self.failed_turns = 0
-        self.usage = Usage()
-        self.known = self.right = 0
-
-    def add(self, evaluation: Evaluation, best: object) -> None:
-        self.tasks += 1
-        self.statuses[evaluation.status] += 1
-        self.stops[evaluation.stop_reason or "-"] += 1
-        self.rounds += evaluation.rounds_run
-        self.failed_turns += len(evaluation.failures)
-        self.usage += evaluation.usage
-        if isinstance(best, int):
-            self.known += 1
-            self.right += evaluation.selected == best
-
-
-_STOPPED = {"converged": "agreed", "max_rounds": "rounds", "token_budget": "budget", "failed": "failed"}
+_STOPPED = {
+    "converged": "agreed",
+    "max_rounds": "rounds",
+    "token_budget": "budget",
+    "time_budget": "time",
+    "failed": "failed",
+}
 """Stop reasons, short enough for 80 columns."""
 
 
@@ -79,13 +56,14 @@ def _row(evaluation: Evaluation, best: object) -> tuple[str, ...]:
     return evaluation.task_id, selected, known, scores, cv, str(evaluation.rounds_run), stopped
 
 
-def _print_totals(console: Console, totals: _Totals, folder: Path, progress: Progress) -> None:
+def _print_totals(console: Console, totals: Totals, folder: RunFolder, progress: Progress) -> None:
     used = totals.usage
     facts = Table.grid(padding=(0, 2))
-    statuses = ", ".join(f"{totals.statuses[name]} {name}" for name in ("ok", "partial", "failed"))
-    facts.add_row("tasks", f"{totals.tasks} = {statuses}")
-    stops = ", ".join(f"{count} {name}" for name, count in totals.stops.most_common())
-    mean_rounds = totals.rounds / totals.tasks if totals.tasks else 0.0
+    missing = totals.tasks - totals.n_evaluated
+    statuses = " + ".join(f"{totals.statuses.get(name, 0)} {name}" for name in ("ok", "partial", "failed"))
+    facts.add_row("tasks", f"{totals.tasks} = {statuses}" + (f" + {missing} not evaluated" if missing else ""))
+    stops = ", ".join(f"{count} {name}" for name, count in sorted(totals.stops.items(), key=lambda item: -item[1]))
+    mean_rounds = totals.rounds / totals.n_evaluated if totals.n_evaluated else 0.0
     facts.add_row("stopped", f"{stops}; {mean_rounds:.2f} rounds on average")
     if totals.known:
         facts.add_row(
@@ -95,9 +73,12 @@ def _print_totals(console: Console, totals: _Totals, folder: Path, progress: Pro
     facts.add_row(
         "tokens", f"{used.prompt_tokens:,} prompt ({cached:.0%} cached), {used.completion_tokens:,} completion"
     )
-    facts.add_row("turns", f"{used.calls:,} calls, {totals.failed_turns:,} failed turns")
+    failed = totals.calls - totals.answered
+    recorded = f"{totals.calls:,} recorded = {totals.answered:,} replies + {failed:,} failed"
+    facts.add_row("calls", recorded + (f"; {totals.cached:,} from the cache or a run before" if totals.cached else ""))
+    facts.add_row("turns", f"{used.calls:,} calls counted in results, {totals.failures:,} failed turns")
     if progress.usage.calls:
         facts.add_row("this time", f"{progress.seconds:.0f} s, {progress.status()}")
-    facts.add_row("results", visible(str(folder / "results.jsonl")))
+    facts.add_row("results", visible(str(folder.results)))
     console.print()
     console.print(facts)

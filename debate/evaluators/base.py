@@ -6,17 +6,10 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from debate.evaluation import Evaluation
-from debate.flow import Flow
+from debate.flow import Flow, RunContext
 from debate.types import Scale, Task
 
-
-@dataclass(frozen=True, slots=True)
-class RunContext:
-    """What holds for a whole run and reaches every flow as a parameter."""
-
-    seed: int = 0
-    today: str = ""
-    """ISO date that the prompts state; the run records it, so that a resumed run states the same."""
+__all__ = ["Evaluator", "Footprint", "RunContext"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,5 +57,8 @@ class Evaluator(Protocol):
         ...
 
     def describe(self) -> dict[str, Any]:
-        """The settings as plain data: what a run records to know whether it is the same."""
+        """The settings as plain data: what a run records to know whether it is the same.
+
+        Those under the key `aggregation`, at any depth, shape no prompt: they may change when a run goes on.
+        """
         ...

@@ -23,7 +23,7 @@ from debate.evaluators.base import RunContext
 from debate.evaluators.debate_prompts import DebatePrompts
 from debate.evaluators.debate_settings import CELL_SCALE, DebateSettings
 from debate.evaluators.ordering import arrange, base_order
-from debate.flow import Flow, Generate, Prompt, Recall, gather, generate, recall
+from debate.flow import Completion, Flow, Generate, Prompt, Recall, gather, generate, recall
 from debate.parsing import parse_reply, reply_schema
 from debate.persona import Profile
 from debate.scoring import normalize_tensor, softmax
@@ -104,6 +104,7 @@ class _Debate:
         memories = yield from self._recall(i, heard)
         rejected: list[Rejected] = []
         error: ReplyError | None = None
+        answer: Completion | Failure | None = None
         for attempt in range(self.settings.retries + 1):
             call = self._call(r, i, attempt, self.prompts.prompt(i, heard, memories, error))
             answer = yield from generate(call)
@@ -129,8 +130,9 @@ class _Debate:
                 memories=memories,
                 neutralised=answer.neutralised,
             )
-        assert error is not None
-        failure = Failure("unreadable_reply", f"no readable reply in {len(rejected)} tries: {error.message}")
+        assert error is not None and answer is not None
+        message = f"no readable reply in {len(rejected)} tries: {error.message}"
+        failure = Failure("unreadable_reply", message, call=answer.call)
         return self._failed_turn(r, i, failure, rejected, memories)
 
     def _recall(self, i: int, heard: Sequence[Turn]) -> Flow[tuple[Memory, ...]]:
@@ -192,7 +194,10 @@ class _Debate:
 
     def _stop_reason(self, r: int) -> StopReason | None:
         settings = self.settings
-        if all(turn.failure is not None for turn in self.turns if turn.round == r):
+        failures = [turn.failure for turn in self.turns if turn.round == r]
+        if any(failure is not None and failure.reason == "time_budget" for failure in failures):
+            return "time_budget"
+        if None not in failures:
             return "failed"
         if r + 1 >= settings.min_rounds and has_converged(self.cv[-1], settings.convergence):
             return "converged"

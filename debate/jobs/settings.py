@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Annotated, Any, Literal, cast
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from debate.backends import VLLM, Backend, Ollama, OpenAICompatible, Patience
 from debate.convergence import Over
@@ -28,6 +28,23 @@ _FOR_THE_EVALUATOR = (
     "candidate_order", "method", "quorum", "selection", "softmax_temperature", "retries", "history_scores",
     "blind_first_round", "ties", "token_budget", "comment_chars", "overall_chars",
 )  # fmt: skip
+
+
+_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
+
+
+def _seconds(value: Any) -> Any:
+    """`30s`, `90m`, `12h`, `7d`, or a number of seconds."""
+    if isinstance(value, str) and value[-1:] in _UNITS:
+        try:
+            return float(value[:-1]) * _UNITS[value[-1]]
+        except ValueError:
+            raise ValueError(f"must be a time such as 30s, 90m, 12h or 7d, got {value!r}") from None
+    return value
+
+
+Duration = Annotated[float, BeforeValidator(_seconds), Field(gt=0)]
+"""Seconds, or a text with a unit."""
 
 
 class ModelSettings(BaseModel):
@@ -94,11 +111,20 @@ class RunSettings(BaseModel):
     overall_chars: int = Field(default=600, ge=1)
     temperature: float = Field(default=0.7, ge=0)
     top_p: float | None = Field(default=None, ge=0, le=1)
-    max_tokens: int | None = Field(default=None, ge=1)
+    reply_tokens: int | None = Field(default=None, ge=1)
     seed: int = 0
     limit: int | None = Field(default=None, ge=1)
     max_concurrency: int | None = Field(default=None, ge=1)
     out: Path | None = None
+    store: str | None = None
+    format: str | None = None
+    answers: tuple[Path, ...] = ()
+    columns: dict[str, str] = {}
+    max_tokens: int | None = Field(default=None, ge=1)
+    max_seconds: float | None = Field(default=None, gt=0)
+    task_seconds: float | None = Field(default=None, gt=0)
+    cache: Duration | None = None
+    engine_restarts: int = Field(default=3, ge=0)
 
     @classmethod
     def read(cls, config: Path | None, flags: Mapping[str, Any]) -> RunSettings:
@@ -127,7 +153,7 @@ class RunSettings(BaseModel):
 
     def debate_evaluator(self) -> DebateEvaluator:
         """The evaluator these settings describe, checked: profile and templates are read here."""
-        sampling = Sampling(temperature=self.temperature, top_p=self.top_p, max_tokens=self.max_tokens)
+        sampling = Sampling(temperature=self.temperature, top_p=self.top_p, max_tokens=self.reply_tokens)
         values = {name: getattr(self, name) for name in _FOR_THE_EVALUATOR}
         evaluator = DebateEvaluator(**values, sampling=sampling)
         evaluator.check()
@@ -150,3 +176,7 @@ class RunSettings(BaseModel):
         """All backends by the name that calls ask for, the run's own first; none is started."""
         backend = self.open_backend()
         return {backend.model: backend} | {name: each.open_backend(name) for name, each in self.models.items()}
+
+    def given(self) -> dict[str, Any]:
+        """What was set, as plain data by which `debate resume` makes the same settings again."""
+        return self.model_dump(mode="json", exclude_unset=True)

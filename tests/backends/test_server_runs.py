@@ -154,7 +154,9 @@ def test_the_key_is_in_no_output_and_no_file(
     with FakeServer(lambda request: failing(status, f"what about {KEY}?") if status > 200 else None) as server:
         assert run(monkeypatch, evalset, server) == (0 if status == 200 else 4)
     assert server.requests[0].headers["authorization"] == f"Bearer {KEY}"
-    written = "".join(path.read_text() for path in (evalset.parent / "out").rglob("*") if path.is_file())
+    written = "".join(
+        path.read_bytes().decode("utf-8", "replace") for path in (evalset.parent / "out").rglob("*") if path.is_file()
+    )
     captured = capsys.readouterr()
     assert '"tiny"' in written
     assert "SECRET" not in written + captured.out + captured.err

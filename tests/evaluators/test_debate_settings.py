@@ -144,7 +144,11 @@ def rich_profile() -> Profile:
 def test_a_description_is_plain_data() -> None:
     described = evaluator(rich_profile(), convergence=0.2, weights={"c": 2}).describe()
     assert json.loads(json.dumps(described, allow_nan=False)) == described
-    assert (described["evaluator"], described["profile"], described["weights"]) == ("debate", "rich", [2.0])
+    assert (described["evaluator"], described["profile"], described["aggregation"]["weights"]) == (
+        "debate",
+        "rich",
+        [2.0],
+    )
     assert described["personas"][0] == {
         "name": "a",
         "role": "r",

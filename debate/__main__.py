@@ -1,0 +1,5 @@
+"""`python -m debate`: the command line."""
+
+from debate.cli import main
+
+main()

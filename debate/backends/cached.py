@@ -1,0 +1,86 @@
+"""A backend whose replies are kept: what was asked before is not asked again, nor what is being asked right now.
+
+Knows nothing of where replies are kept or for how long; that is the `Replies` it is given.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import Protocol
+
+from debate.backends.base import Backend, Call, Capacity
+from debate.flow import Completion
+from debate.seeds import digest
+
+
+class Replies(Protocol):
+    """Replies by key."""
+
+    async def get(self, key: str) -> Completion | None:
+        """The reply that is kept, or None."""
+        ...
+
+    async def put(self, key: str, model: str, completion: Completion) -> None:
+        """Keep a reply; returns once it is safe."""
+        ...
+
+
+class Cached:
+    """Another backend, asked once for what is equal: model, messages, schema, sampling and seed.
+
+    The seed is made of the run's seed and the sample's key, so the samples of one prompt stay apart. Equal calls under
+    way share one request (single flight). A failure is not kept.
+    """
+
+    def __init__(self, backend: Backend, replies: Replies) -> None:
+        self._backend = backend
+        self._replies = replies
+        self._under_way: dict[str, asyncio.Task[Completion]] = {}
+
+    @property
+    def model(self) -> str:
+        """The model's name in seeds and records."""
+        return self._backend.model
+
+    @property
+    def capacity(self) -> Capacity:
+        """That of the backend."""
+        return self._backend.capacity
+
+    async def start(self) -> None:
+        """Start the backend."""
+        await self._backend.start()
+
+    async def aclose(self) -> None:
+        """Close the backend."""
+        await self._backend.aclose()
+
+    async def generate(self, call: Call) -> Completion:
+        """The kept reply, the one that is under way, or a new one."""
+        key = digest(self._backend.model, call.prompt_hash, call.seed)
+        if (shared := self._under_way.get(key)) is None:
+            return await self._first(key, call)
+        try:
+            return replace(await asyncio.shield(shared), cached=True)
+        except asyncio.CancelledError:
+            if (caller := asyncio.current_task()) is not None and caller.cancelling():
+                raise
+            return await self.generate(call)  # whoever asked first was cancelled; somebody else asks now
+
+    async def _first(self, key: str, call: Call) -> Completion:
+        work = asyncio.ensure_future(self._found_or_asked(key, call))
+        self._under_way[key] = work
+        try:
+            return await work
+        finally:
+            del self._under_way[key]
+            if not work.done():
+                work.cancel()
+
+    async def _found_or_asked(self, key: str, call: Call) -> Completion:
+        if (kept := await self._replies.get(key)) is not None:
+            return kept
+        completion = await self._backend.generate(call)
+        await self._replies.put(key, self._backend.model, completion)
+        return completion

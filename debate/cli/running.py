@@ -1,0 +1,47 @@
+"""What `debate run` and `debate resume` share: the run itself, its progress, its summary and its exit code."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+from debate.cli import exit_codes
+from debate.jobs.evalset import EvalSet
+from debate.jobs.settings import RunSettings
+
+
+def execute(settings: RunSettings, folder: Path, *, evalset: EvalSet | None, retry_failed: bool, fork: bool) -> int:
+    """Do it; returns the exit code."""
+    from debate.cli.progress import Progress
+    from debate.cli.summary import print_summary
+    from debate.jobs.run import Run
+
+    job = Run(
+        evalset=evalset,
+        folder=folder,
+        evaluator=settings.debate_evaluator(),
+        store=settings.store,
+        settings=settings.given(),
+        seed=settings.seed,
+        max_concurrency=settings.max_concurrency,
+        max_tokens=settings.max_tokens,
+        max_seconds=settings.max_seconds,
+        task_seconds=settings.task_seconds,
+        cache_seconds=settings.cache,
+        engine_restarts=settings.engine_restarts,
+        retry_failed=retry_failed,
+        fork=fork,
+    )
+    signal.signal(signal.SIGTERM, _as_interrupt)
+    with Progress(model=settings.model or "") as progress:
+        try:
+            where, totals = job.execute(settings.open_backends(), progress)
+        except KeyboardInterrupt:
+            progress.say(f"interrupted; the same command goes on from here, or: debate resume {folder}")
+            return exit_codes.INTERRUPTED
+    print_summary(where, totals, progress)
+    return exit_codes.DONE if totals.statuses.get("ok", 0) == totals.tasks else exit_codes.DONE_WITH_FAILURES
+
+
+def _as_interrupt(*_: object) -> None:
+    raise KeyboardInterrupt

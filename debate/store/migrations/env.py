@@ -1,0 +1,7 @@
+"""Run by alembic: the migrations, over the connection that `debate.store.schema` hands in."""
+
+from alembic import context
+
+connection = context.config.attributes["connection"]
+context.configure(connection=connection, render_as_batch=connection.dialect.name == "sqlite")
+context.run_migrations()

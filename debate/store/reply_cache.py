@@ -1,0 +1,108 @@
+"""Raw replies by what was asked, with a time to live: the caching of seed 000, with keys that mean what they say.
+
+The key is a hash of everything that shapes the reply (model, messages, schema, sampling) and of the seed, which tells
+the samples of one prompt apart; it is the same in every process. Whether a reply may be used is decided by
+`debate.backends.cached`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from sqlalchemy import Connection, delete, func, select, update
+
+from debate.flow import Completion
+from debate.store.database import Database
+from debate.store.tables import REPLIES, ReplyRow
+from debate.types import Usage
+
+DAY = 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class CacheStats:
+    """What a cache holds."""
+
+    replies: int
+    expired: int
+    hits: int
+    """How often a reply that is still there was used."""
+    tokens: int
+    """Prompt and completion tokens that the hits would have cost."""
+    oldest: float | None
+    """Seconds since 1970."""
+
+
+class ReplyCache:
+    """The cache of one store.
+
+    Args:
+        ttl: seconds for which a reply is good; None is for ever.
+        clock: seconds since 1970.
+    """
+
+    def __init__(self, database: Database, ttl: float | None = 7 * DAY, clock: Callable[[], float] = time.time) -> None:
+        self._database = database
+        self._ttl = ttl
+        self._clock = clock
+
+    async def get(self, key: str) -> Completion | None:
+        """The reply, when there is one that has not expired."""
+        return await self._database.arun(lambda connection: self._found(connection, key))
+
+    async def put(self, key: str, model: str, completion: Completion) -> None:
+        """Keep a reply from now on; one that has expired is replaced."""
+        now = self._clock()
+        row = {
+            "key": key,
+            "model": model,
+            "data": _data(completion),
+            "created_at": now,
+            "expires_at": now + (self._ttl if self._ttl is not None else 1e12),
+            "hits": 0,
+        }
+
+        def replace(connection: Connection) -> None:
+            connection.execute(delete(ReplyRow).where(ReplyRow.key == key))
+            connection.execute(REPLIES.insert(), row)
+
+        await self._database.arun(replace)
+
+    def stats(self) -> CacheStats:
+        """What it holds now."""
+        return self._database.run(self._stats)
+
+    def clear(self, *, expired_only: bool = False) -> int:
+        """Forget all replies, or those that have expired; returns how many."""
+        statement = delete(ReplyRow)
+        if expired_only:
+            statement = statement.where(ReplyRow.expires_at <= self._clock())
+        return self._database.run(lambda connection: connection.execute(statement).rowcount)
+
+    def _found(self, connection: Connection, key: str) -> Completion | None:
+        columns = select(ReplyRow.data).where(ReplyRow.key == key, ReplyRow.expires_at > self._clock())
+        data = connection.execute(columns).scalar()
+        if data is None:
+            return None
+        connection.execute(update(ReplyRow).where(ReplyRow.key == key).values(hits=ReplyRow.hits + 1))
+        usage = Usage(**data["usage"])
+        return Completion(data["text"], data["finish_reason"], usage, data["neutralised"], cached=True)
+
+    def _stats(self, connection: Connection) -> CacheStats:
+        replies = hits = tokens = expired = 0
+        oldest = connection.execute(select(func.min(ReplyRow.created_at))).scalar()
+        for data, used, until in connection.execute(select(ReplyRow.data, ReplyRow.hits, ReplyRow.expires_at)):
+            replies += 1
+            hits += used
+            tokens += used * Usage(**data["usage"]).total_tokens
+            expired += until <= self._clock()
+        return CacheStats(replies, expired, hits, tokens, oldest)
+
+
+def _data(completion: Completion) -> dict[str, Any]:
+    data = asdict(completion)
+    del data["call"], data["cached"]
+    return data

@@ -1,0 +1,143 @@
+"""A store: the runs and the cached replies in one database."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Self
+from uuid import uuid4
+
+from sqlalchemy import Connection, insert, select, update
+
+from debate.errors import ConfigError, RunChanged
+from debate.flow import RunContext
+from debate.store.database import Database
+from debate.store.identity import differences, without_free
+from debate.store.lease import holder, take_lease
+from debate.store.reply_cache import DAY, ReplyCache
+from debate.store.run_record import RunRecord
+from debate.store.tables import RUNS
+
+_SHOWN = 5
+"""Differences that a message lists."""
+
+
+class Store:
+    """Runs and cached replies in one SQL database; made and migrated when opened. Close it when done.
+
+    >>> with Store("sqlite:///evals.sqlite") as store, Engine(backend, store=store) as engine:
+    ...     engine.evaluate_batch(tasks, DebateEvaluator("general"), run="monday")
+
+    Args:
+        url: `sqlite:///PATH`, a bare path, or `postgresql://USER@HOST/NAME`.
+
+    Raises:
+        ConfigError: for an address of no database we know.
+        StoreError: when it cannot be opened.
+    """
+
+    def __init__(self, url: str | Path) -> None:
+        self._database = Database(str(url))
+
+    @property
+    def place(self) -> str:
+        """The file, or the server's address without its password."""
+        return self._database.place
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Commit what is queued and let go. Safe to call twice."""
+        self._database.close()
+
+    def run(
+        self,
+        name: str,
+        identity: Mapping[str, Any],
+        *,
+        seed: int = 0,
+        today: str | None = None,
+        about: Mapping[str, Any] | None = None,
+    ) -> RunRecord:
+        """Hold the run of that name; it is made where there is none.
+
+        `identity` is what shapes the run's prompts, as plain data; keys called `aggregation` are left out of it.
+        `seed`, `today` and `about` are of a new run; one that exists keeps its own.
+
+        Raises:
+            RunInUse: when another process holds it.
+            RunChanged: when it was made under another identity; the message shows the differences.
+        """
+        lease = take_lease(self._database.url, name, lambda: self._holder(name))
+        try:
+            new = {
+                "identity": without_free({**identity, "seed": seed}),
+                "seed": seed,
+                "today": today or datetime.now().astimezone().date().isoformat(),
+                "about": dict(about or {}),
+            }
+            row = self._database.run(lambda connection: self._held(connection, name, new))
+            return RunRecord(
+                self._database, row.id, name, RunContext(row.seed, row.today), about=row.about, lease=lease
+            )
+        except BaseException:
+            lease.release()
+            raise
+
+    def _held(self, connection: Connection, name: str, new: dict[str, Any]) -> Any:
+        row = connection.execute(select(RUNS).where(RUNS.c.name == name)).first()
+        if row is None:
+            values = {"name": name, "created_at": time.time(), "holder": holder(), **new}
+            connection.execute(insert(RUNS), values)
+        else:
+            found = differences(row.identity, new["identity"])
+            if found:
+                more = f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+                raise RunChanged(
+                    f"the run {name!r} was made with other settings: {'; '.join(found[:_SHOWN])}{more}",
+                    hint="give the settings of before to go on with it, another --out for a new run, "
+                    "or --fork for a new run that keeps the calls that still fit",
+                )
+            connection.execute(update(RUNS).where(RUNS.c.id == row.id).values(holder=holder()))
+        return connection.execute(select(RUNS).where(RUNS.c.name == name)).one()
+
+    def read(self, name: str | None = None) -> RunRecord:
+        """A run to look at, without holding it; None where there is but one.
+
+        Raises:
+            ConfigError: when there is no such run.
+        """
+        rows = self._database.run(lambda connection: connection.execute(select(RUNS)).all())
+        found = [row for row in rows if name is None or row.name == name]
+        if len(found) != 1:
+            there = ", ".join(repr(row.name) for row in rows[-8:]) or "none"
+            problem = "which run? there are several" if found else f"there is no run {name!r}"
+            raise ConfigError(problem, file=self.place, field="run", hint=f"runs here: {there}")
+        row = found[0]
+        return RunRecord(self._database, row.id, row.name, RunContext(row.seed, row.today), about=row.about, lease=None)
+
+    def runs(self) -> list[str]:
+        """The names of all runs, oldest first."""
+        return self._database.run(
+            lambda connection: list(connection.execute(select(RUNS.c.name).order_by(RUNS.c.id)).scalars())
+        )
+
+    def cache(self, ttl: float | None = 7 * DAY) -> ReplyCache:
+        """The cached replies; a reply is good for `ttl` seconds, None is for ever."""
+        return ReplyCache(self._database, ttl)
+
+    def _holder(self, name: str) -> Any:
+        return self._database.run(
+            lambda connection: connection.execute(select(RUNS.c.holder).where(RUNS.c.name == name)).scalar()
+        )
+
+
+def new_run_name() -> str:
+    """A name for a run that was given none: when it began, and something of its own."""
+    return f"{datetime.now().astimezone():%Y-%m-%dT%H-%M-%S}-{uuid4().hex[:6]}"

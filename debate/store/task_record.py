@@ -1,0 +1,112 @@
+"""What a run has recorded of one task, and goes on recording: the journal that one evaluation is driven with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, delete
+
+from debate.errors import RunChanged
+from debate.evaluation import Evaluation
+from debate.flow import Call, Recall
+from debate.journal import Address, Answer, CallKey, spelt
+from debate.store.database import Database
+from debate.store.rows import Row, call_row, evaluation_row
+from debate.store.tables import CALLS, EVALUATIONS, TURNS
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A recorded answer: of the latest take of its call and attempt."""
+
+    take: int
+    prompt_hash: str
+    answer: Answer
+    is_inherited: bool = False
+    """Whether it comes from the run that this one was forked from: it counts only where the prompt is the same."""
+
+
+Recorded = Mapping[tuple[str, int], Kept]
+"""By (address, attempt)."""
+
+
+@dataclass(slots=True)
+class KeptTask:
+    """A task's record in the store. Made by `RunRecord.open`."""
+
+    database: Database
+    run_id: int
+    position: int
+    task_id: str
+    settings: str
+    recorded: Recorded
+    finished: Evaluation | None = None
+    is_stale: bool = False
+    """Whether an evaluation under other settings is recorded, which a new one replaces."""
+    current_take: int = 0
+    reopened: frozenset[str] = frozenset()
+    _has_left_the_record: bool = False
+
+    def take(self, address: Address) -> int:
+        """The task's take for calls that are asked again, else that of the recorded answer."""
+        place = spelt(address)
+        if place in self.reopened:
+            return self.current_take
+        if not self.current_take:
+            return 0
+        return max((kept.take for (at, _), kept in self.recorded.items() if at == place), default=0)
+
+    def get(self, key: CallKey, prompt_hash: str) -> Answer | None:
+        """The recorded answer; one of an older take is none where the call is asked again."""
+        place = (spelt(key.address), key.attempt)
+        kept = self.recorded.get(place)
+        if kept is not None and kept.take == key.take:
+            if kept.prompt_hash == prompt_hash or (self._has_left_the_record and not kept.is_inherited):
+                return kept.answer
+            if not kept.is_inherited:
+                raise self._changed(place[0])
+        self._has_left_the_record = True
+        return None
+
+    def _changed(self, address: str) -> RunChanged:
+        return RunChanged(
+            f"task {self.task_id!r}: the prompt of call {address} is not the one that was recorded",
+            hint="a template, an included file or the version of this package has changed: undo that, "
+            "or start anew with --fork, which keeps the calls that still fit",
+        )
+
+    async def put(self, key: CallKey, call: Call | Recall, answer: Answer) -> None:
+        """Record an answer; committed when this returns."""
+        row = self._keyed(call_row(key, call, answer))
+        if (row["address"], key.attempt) not in self.recorded:
+            await self.database.ainsert((CALLS, row))
+            return
+
+        def replace(connection: Connection) -> None:  # what was inherited and does not fit
+            here = [CALLS.c[name] == row[name] for name in ("run_id", "position", "address", "attempt", "take")]
+            connection.execute(delete(CALLS).where(*here))
+            connection.execute(CALLS.insert(), row)
+
+        await self.database.arun(replace)
+
+    async def finish(self, evaluation: Evaluation) -> None:
+        """Record the evaluation and its turns; those under other settings go."""
+        row, turns = evaluation_row(evaluation, self.settings)
+        rows = [(EVALUATIONS, self._keyed(row)), *((TURNS, self._keyed(turn)) for turn in turns)]
+        if not self.is_stale:
+            await self.database.ainsert(*rows)
+            return
+
+        def replace(connection: Connection) -> None:
+            for table in (EVALUATIONS, TURNS):
+                here = (table.c.run_id == self.run_id) & (table.c.position == self.position)
+                connection.execute(delete(table).where(here))
+            for table, each in rows:
+                connection.execute(table.insert(), each)
+
+        await self.database.arun(replace)
+
+    def _keyed(self, row: Row) -> dict[str, Any]:
+        return {"run_id": self.run_id, "position": self.position, **row}

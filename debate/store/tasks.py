@@ -1,0 +1,133 @@
+"""Takes tasks into a run: names equal ones apart, recognises those it has, refuses those that changed.
+
+All questions are put to the database, so that an eval set of any length is read in constant memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from sqlalchemy import Connection, func, insert, select, update
+
+from debate.errors import TaskError
+from debate.store.rows import Row, content_hash, task_data, task_row
+from debate.store.tables import RUNS, TASKS
+from debate.types import Task
+
+_CHUNK = 500
+Placed = tuple[Task, str | None, int | None]
+
+
+def add_task(connection: Connection, run_id: int, reading: int, task: Task) -> int:
+    """The position of one task, which is added when it is new."""
+    data = task_data(task)
+    same_id = (TASKS.c.run_id == run_id) & (TASKS.c.task_id == task.id)
+    row = connection.execute(select(TASKS.c.position, TASKS.c.content_hash).where(same_id)).first()
+    if row is not None:
+        if row.content_hash != content_hash(data):
+            raise _another(task.id, None, None)
+        return row.position
+    position = _next_position(connection, run_id)
+    added = {**task_row(task, data, None), "run_id": run_id, "position": position, "reading": reading}
+    connection.execute(insert(TASKS), added)
+    return position
+
+
+def add_tasks(connection: Connection, run_id: int, reading: int, tasks: Iterable[Placed], about: Any) -> int:
+    """Take the tasks of a reading into the run, and `about` into its row; returns how many tasks there are."""
+    connection.execute(update(RUNS).where(RUNS.c.id == run_id).values(about=about))
+    adding = _Adding(connection, run_id, reading, _next_position(connection, run_id))
+    count = 0
+    tasks = iter(tasks)
+    while chunk := list(islice(tasks, _CHUNK)):
+        adding.add(chunk)
+        count += len(chunk)
+    return count
+
+
+def _next_position(connection: Connection, run_id: int) -> int:
+    newest = connection.execute(select(func.max(TASKS.c.position)).where(TASKS.c.run_id == run_id)).scalar()
+    return 0 if newest is None else newest + 1
+
+
+@dataclass(slots=True)
+class _Known:
+    """A task that the run has, from before or from this chunk."""
+
+    content_hash: str
+    place: str | None
+    reading: int
+    position: int = -1
+
+
+@dataclass(slots=True)
+class _Adding:
+    """One reading of an eval set, chunk by chunk."""
+
+    connection: Connection
+    run_id: int
+    reading: int
+    position: int
+    """Where the next new task goes."""
+
+    def add(self, chunk: list[Placed]) -> None:
+        known = self._known([task.id for task, _, _ in chunk])
+        new: list[Row] = []
+        again: list[int] = []
+        for task, file, line in chunk:
+            data = task_data(task)
+            name = self._name(task, file, line, known)
+            place = f"{file}:{line}" if file else None
+            if (before := known.get(name)) is None:
+                row = {**task_row(task, data, place), "task_id": name}
+                new.append({**row, "run_id": self.run_id, "position": self.position, "reading": self.reading})
+                known[name] = _Known(row["content_hash"], place, self.reading)
+                self.position += 1
+            elif before.content_hash != content_hash(data):
+                raise _another(name, file, line)
+            else:
+                before.reading = self.reading
+                again.append(before.position)
+        if new:
+            self.connection.execute(insert(TASKS), new)
+        if again:
+            here = (TASKS.c.run_id == self.run_id) & TASKS.c.position.in_(again)
+            self.connection.execute(update(TASKS).where(here).values(reading=self.reading))
+
+    def _known(self, names: list[str]) -> dict[str, _Known]:
+        columns = (TASKS.c.task_id, TASKS.c.content_hash, TASKS.c.place, TASKS.c.reading, TASKS.c.position)
+        query = select(*columns).where(TASKS.c.run_id == self.run_id, TASKS.c.task_id.in_(names))
+        return {row.task_id: _Known(*row[1:]) for row in self.connection.execute(query)}
+
+    def _name(self, task: Task, file: str | None, line: int | None, known: dict[str, _Known]) -> str:
+        """The task's id, or where this reading has seen it already and it was not given, the next free one."""
+        for name in _candidates(task.id):
+            if name not in known:
+                known.update(self._known([name]))
+            if (before := known.get(name)) is None or before.reading < self.reading:
+                return name
+            if task.has_given_id:
+                first = f", first at {before.place}" if before.place else ""
+                raise TaskError(f"{task.id!r} stands twice{first}", file=file, line=line, field="id")
+        raise AssertionError  # the names never end
+
+
+def _candidates(name: str) -> Iterator[str]:
+    yield name
+    number = 2
+    while True:
+        yield f"{name}-{number}"
+        number += 1
+
+
+def _another(name: str, file: str | None, line: int | None) -> TaskError:
+    return TaskError(
+        f"the run has another task of the id {name!r}",
+        file=file,
+        line=line,
+        field="id",
+        hint="it was changed since the run began: undo that, give it a new id, or start anew with --fork",
+    )

@@ -1,0 +1,77 @@
+"""What a run came to, counted by the database."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from sqlalchemy import Connection, and_, case, func, select
+
+from debate.store.tables import CALLS, EVALUATIONS, TASKS
+from debate.types import Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Of the tasks of the latest reading, and of all calls of the run."""
+
+    tasks: int
+    statuses: dict[str, int]
+    """Evaluated tasks by status; what is missing to `tasks` is not evaluated."""
+    stops: dict[str, int]
+    """Evaluated tasks by stop reason."""
+    rounds: int
+    """Summed over the evaluated tasks."""
+    failures: int
+    usage: Usage
+    """Of the evaluations: what they would have cost in one go."""
+    known: int
+    """Evaluated tasks whose best candidate is known."""
+    right: int
+    """Of these, those where it was selected."""
+    calls: int
+    """Answers of models in the store."""
+    answered: int
+    """Those of them that are replies, not failures."""
+    cached: int
+    """Replies that came from the cache, or from the run that this one was forked from."""
+    n_evaluated: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "n_evaluated", sum(self.statuses.values()))
+
+
+def totals(connection: Connection, run_id: int, reading: int) -> Totals:
+    """Count them."""
+    tasks = and_(TASKS.c.run_id == run_id, TASKS.c.reading == reading)
+    e = EVALUATIONS.c
+    joined = TASKS.join(EVALUATIONS, and_(e.run_id == TASKS.c.run_id, e.position == TASKS.c.position))
+    is_known = TASKS.c.best.is_not(None)
+    sums = [
+        func.coalesce(func.sum(column), 0)
+        for column in (
+            e.rounds, e.n_failures, e.prompt_tokens, e.cached_tokens, e.completion_tokens, e.calls,
+            case((is_known, 1), else_=0), case((and_(is_known, e.selected == TASKS.c.best), 1), else_=0),
+        )
+    ]  # fmt: skip
+    summed = connection.execute(select(*sums).select_from(joined).where(tasks)).one()
+    rounds, failures, prompt, cached, completion, calls, known, right = map(int, tuple(summed))
+    by_status = select(e.status, func.count()).select_from(joined).where(tasks).group_by(e.status)
+    stop = func.coalesce(e.stop_reason, "-")
+    by_stop = select(stop, func.count()).select_from(joined).where(tasks).group_by(stop)
+    recorded = and_(CALLS.c.run_id == run_id, CALLS.c.kind == "generate")
+    from_elsewhere = case((CALLS.c.is_cached | CALLS.c.is_inherited, 1), else_=0)
+    counted = select(func.count(), func.count(CALLS.c.text), func.coalesce(func.sum(from_elsewhere), 0))
+    n_calls, answered, elsewhere = connection.execute(counted.where(recorded)).one()
+    return Totals(
+        tasks=connection.execute(select(func.count()).where(tasks)).scalar_one(),
+        statuses={status: count for status, count in connection.execute(by_status)},
+        stops={reason: count for reason, count in connection.execute(by_stop)},
+        rounds=rounds,
+        failures=failures,
+        usage=Usage(prompt, cached, completion, calls),
+        known=known,
+        right=right,
+        calls=n_calls,
+        answered=answered,
+        cached=int(elsewhere),
+    )
