@@ -24,6 +24,7 @@ from typing import Any, TypeVar
 
 from debate.backends.base import Call, Capacity
 from debate.backends.engine_stats import EngineStats
+from debate.backends.orphans import Guard
 from debate.backends.token_splice import TokenSplice
 from debate.errors import BackendDead, CallError, ConfigError
 from debate.flow import Completion, Prompt
@@ -65,6 +66,7 @@ class VLLM:
         self._ids = itertools.count()
         self._params: dict[str, Any] = {}
         self.stats = EngineStats()
+        self._guard = Guard()
         check_model(self.model)
 
     @property
@@ -146,6 +148,7 @@ class VLLM:
         """Shut the engine and its processes down."""
         engine, self._engine = self._engine, None
         if engine is None:
+            self._guard.dismiss()
             return
         if engine.output_handler is not None:
             engine.output_handler.cancel()
@@ -153,6 +156,7 @@ class VLLM:
         # Its cycles would otherwise be broken at interpreter exit, when vLLM's modules are gone.
         del engine
         gc.collect()
+        self._guard.dismiss()
 
     async def request(self, ids: list[int], params: Any) -> Completion:
         """One request as it is: token ids and vLLM's own `SamplingParams`. Raises what vLLM raises."""
@@ -215,9 +219,9 @@ class VLLM:
         try:
             if current_platform.is_cpu():
                 arguments = _safe_seeds_on_cpu(self.model, arguments)
-            self._engine = AsyncLLM.from_engine_args(
-                AsyncEngineArgs(model=self.model, **arguments), stat_loggers=[self.stats.logger]
-            )
+            settings = AsyncEngineArgs(model=self.model, **arguments)
+            with self._guard.marking():
+                self._engine = AsyncLLM.from_engine_args(settings, stat_loggers=[self.stats.logger])
         except (TypeError, ValueError, OSError) as error:
             raise ConfigError(f"vLLM cannot load {self.model!r}: {_first_lines(error)}") from error
         except RuntimeError as error:
