@@ -83,7 +83,8 @@ class Evaluation:
     def from_dict(cls, data: Mapping[str, Any]) -> Evaluation:
         """The evaluation that `to_dict` was called on. Keys it does not know are an error."""
         values = dict(data)
-        values["scale"] = Scale(**values["scale"])
+        scale = values["scale"]
+        values["scale"] = Scale(**{**scale, "high": math.inf if scale["high"] is None else scale["high"]})
         for name in ("scores", "probabilities"):
             values[name] = _array(values[name])
         if values.get("tensor") is not None:

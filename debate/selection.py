@@ -74,17 +74,25 @@ def keep_best(
     n: int,
     higher_is_better: bool = True,
     ties: Literal["stable"] = "stable",
+    missing: Literal["drop", "raise"] = "drop",
 ) -> list[int]:
     """Indices of the `n` best candidates, best first; fewer when fewer are scored.
 
     Tied candidates keep their input order (`ties="stable"`, the only rule), so a cut inside a tie falls by position:
     `tied_at_cut` tells. With `higher_is_better=False` the lowest scores are the best, as for error counts.
 
-    Raises ValueError for `n` below 1 or another `ties`, and TypeError for a score that is not a number.
+    Unscored candidates are dropped, whatever the others score; with `missing="raise"` one is a ValueError.
+
+    Raises ValueError for `n` below 1, another `ties` or `missing`, and TypeError for a score that is not a number.
     """
     if ties != "stable":
         raise ValueError(f"unknown ties {ties!r}, expected stable")
+    if missing not in ("drop", "raise"):
+        raise ValueError(f"unknown missing {missing!r}, expected drop or raise")
     _check_n(n)
+    n_unscored = len(scores) - len(_numbers(scores))
+    if missing == "raise" and n_unscored:
+        raise ValueError(f"{n_unscored} of {len(scores)} candidates are not scored")
     return [index for tier in _tiers(scores, higher_is_better) for index in tier][:n]
 
 
@@ -102,6 +110,24 @@ def tied_at_cut(scores: Scores, n: int, higher_is_better: bool = True) -> list[i
             return tier
         start += len(tier)
     return []
+
+
+def keep_valid(valid: Iterable[bool | None], unvalidated: Literal["keep", "drop"] = "keep") -> list[int]:
+    """Indices of the candidates that were found valid, in order; None is one that was never validated.
+
+    Such a one is kept, as in graph-of-thoughts (seed 001), or with `unvalidated="drop"` counts as not valid.
+
+    Raises ValueError for another `unvalidated`, and TypeError for anything but True, False and None.
+    """
+    if unvalidated not in ("keep", "drop"):
+        raise ValueError(f"unknown unvalidated {unvalidated!r}, expected keep or drop")
+    kept: list[int] = []
+    for index, value in enumerate(valid):
+        if value is not None and not isinstance(value, (bool, np.bool_)):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(f"validity {index} must be True, False or None, got {type(value).__name__}")
+        if value or (value is None and unvalidated == "keep"):
+            kept.append(index)
+    return kept
 
 
 def _check_n(n: int) -> None:

@@ -34,11 +34,14 @@ class Scale:
     higher_is_better: bool = True
 
     def __post_init__(self) -> None:
-        if not self.low < self.high:
+        if not self.low < self.high or math.isinf(self.low):
             raise ConfigError(f"a scale needs low < high, got {self.low} and {self.high}", field="scale")
 
     def to_unit(self, score: float) -> float:
-        """Map a score to 0..1, where 1 is best."""
+        """Map a score to 0..1, where 1 is best. Without an upper end, it comes closer to an end and never there."""
+        if math.isinf(self.high):
+            distance = 1.0 / (1.0 + score - self.low)
+            return 1.0 - distance if self.higher_is_better else distance
         unit = (score - self.low) / (self.high - self.low)
         return unit if self.higher_is_better else 1.0 - unit
 

@@ -22,7 +22,10 @@ LAYERS = (
     {"types"},
     {"persona"},
     {"flow"},
-    {"scoring", "voting", "convergence", "selection", "parsing"},
+    {"ranks", "ballots", "samples", "steps"},
+    {"normalisation"},
+    {"scoring", "voting", "convergence", "selection", "parsing", "replies", "panel"},
+    {"scorers"},
     {"prompts", "profiles"},
     {"evaluation"},
     {"journal"},
@@ -187,7 +190,10 @@ GROUND = {
     "types": {"errors"},
     "persona": {"types", "errors"},
     "flow": {"types", "persona"},
-    **{part: {"types", "errors"} for part in ("scoring", "voting", "convergence", "selection", "parsing")},
+    **{
+        part: {"types", "errors", "compat", "ranks", "ballots", "samples", "normalisation"}
+        for part in ("scoring", "voting", "convergence", "selection", "parsing")
+    },
 }
 
 

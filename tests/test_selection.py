@@ -12,7 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from debate.scoring import normalize_tensor, softmax
-from debate.selection import argmax, keep_best, sample, tied_at_cut, tied_best
+from debate.selection import argmax, keep_best, keep_valid, sample, tied_at_cut, tied_best
 
 NAN = float("nan")
 no_deadline = settings(deadline=None)  # a slow machine is not a failing test
@@ -183,6 +183,30 @@ def test_the_best_one_kept_is_the_argmax(scores: list[float | None]) -> None:
     assert tuple(tied_at_cut(scores, 1)) == tied_best(scores)
 
 
+def test_an_unscored_candidate_may_be_refused_instead_of_dropped() -> None:
+    assert keep_best([2.0, None, 1], 2, higher_is_better=False) == [2, 0]
+    assert keep_best([2, 1], 1, missing="raise") == [0]
+    for scores in ([2.0, None, 1], [2.0, NAN, 1]):
+        with pytest.raises(ValueError, match="1 of 3 candidates are not scored"):
+            keep_best(scores, 2, missing="raise")
+
+
+# The valid ones
+
+
+def test_the_valid_are_kept_and_with_them_what_was_never_validated() -> None:
+    assert keep_valid([True, False, None]) == [0, 2]
+    assert keep_valid([True, False, None], unvalidated="drop") == [0]
+    assert keep_valid(np.array([False, True])) == [1]
+    assert keep_valid([]) == []
+
+
+@pytest.mark.parametrize("valid", [[True, 1], ["yes"], [0.0]])
+def test_validity_is_true_false_or_none(valid: Any) -> None:
+    with pytest.raises(TypeError, match="must be True, False or None"):
+        keep_valid(valid)
+
+
 # What is refused
 
 
@@ -207,3 +231,7 @@ def test_an_unknown_rule_for_ties_is_refused() -> None:
         argmax([1.0], ties=rule)
     with pytest.raises(ValueError, match="unknown ties 'last'"):
         keep_best([1.0], 1, ties=rule)
+    with pytest.raises(ValueError, match="unknown missing 'last'"):
+        keep_best([1.0], 1, missing=rule)
+    with pytest.raises(ValueError, match="unknown unvalidated 'last'"):
+        keep_valid([True], rule)

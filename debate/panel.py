@@ -1,0 +1,142 @@
+"""A panel of judges: how far its members agree on a candidate, and the one score they come to.
+
+Pure array maths on the members' scores. This module does not know what a member is, nor how it came to its scores.
+NaN is a score that a member did not give: it is left out, never read as a zero.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from debate.ranks import Correlation, RankMethod, rank_correlation
+from debate.types import FloatArray, Scale
+
+Rule = Literal["mean", "weighted", "worst"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PanelScores:
+    """What a panel came to on J candidates."""
+
+    scores: FloatArray
+    """(J,), NaN where no member scored."""
+    agreement: FloatArray
+    """(J,), NaN where it is not defined."""
+    rules: tuple[Rule, ...]
+    """Which rule made each score; J of them."""
+
+
+def agreement(scores: ArrayLike, scale: Scale | None = None) -> FloatArray:
+    """How far the members agree on each candidate, at most 1; (J,), NaN where fewer than two members scored.
+
+        without a scale   1 - (max - min) / max(max, 1)       seed 000; for scores of 0 or more, well above 1
+        with a scale      1 - (max - min) / (high - low)      in 0..1 on any scale
+
+    The first is what seed 000 computes for two members. It loses its meaning on 0..1 and falls below 0 with negative
+    scores, as on -100..100; the second is for these.
+
+    scores: (M, J), member by candidate, finite or NaN.
+
+    Raises ValueError for another shape, infinite scores, scores outside the scale, and a scale without end.
+    """
+    if scale is not None and np.isinf(scale.high - scale.low):
+        raise ValueError("on a scale without end there is no largest difference; leave the scale out")
+    members = _members(scores)  # (M, J)
+    present = members[~np.isnan(members)]
+    if scale is not None and present.size and not (scale.low <= present.min() and present.max() <= scale.high):
+        raise ValueError(f"scores must lie on the scale, {scale.low:g} to {scale.high:g}")
+    result = np.full(members.shape[1], np.nan)  # (J,)
+    defined = (~np.isnan(members)).sum(axis=0) >= 2  # (J,)
+    if defined.any():
+        high, low = np.nanmax(members[:, defined], axis=0), np.nanmin(members[:, defined], axis=0)  # (defined,) each
+        result[defined] = 1.0 - (high - low) / (np.maximum(high, 1.0) if scale is None else scale.high - scale.low)
+    return result
+
+
+def consensus(scores: ArrayLike, method: RankMethod = "spearman") -> Correlation:
+    """How far the members rank the candidates alike: the mean rank correlation over the pairs of members, in -1..1.
+
+    Pairs without one are left out; when none has one, NaN with the reason of the first. Seed 000 names this for two
+    members and leaves it undefined.
+
+    scores: (M, J). Raises ValueError for another shape, fewer than two members, and infinite scores.
+    """
+    members = _members(scores)  # (M, J)
+    if len(members) < 2:
+        raise ValueError("a consensus takes at least two members")
+    each = [rank_correlation(a, b, method) for a, b in combinations(members, 2)]
+    defined = [value for value in each if value.reason is None]
+    return Correlation(sum(defined) / len(defined)) if defined else each[0]
+
+
+def combine(
+    scores: ArrayLike,
+    agreement: ArrayLike,
+    threshold: float,
+    *,
+    above: Rule = "mean",
+    below: Rule = "worst",
+    weights: ArrayLike | None = None,
+    higher_is_better: bool = True,
+) -> PanelScores:
+    """One score a candidate: by the rule `above` where the members agree by more than `threshold`, else by `below`.
+
+        mean       all members count alike
+        weighted   sum(weights * s) / sum(weights)
+        worst      the most conservative member: the lowest score, or the highest where lower is better
+
+    Seed 000 combines values by `mean` above an agreement of 0.8 and `worst` below, and votes by `mean` above a
+    consensus of 0.7 and `weighted` by 0.6 and 0.4 below. An undefined (NaN) agreement is not above any threshold.
+
+    scores: (M, J). agreement: (J,), or one number for all. weights: (M,), positive, for `weighted`.
+
+    Raises ValueError for shapes that do not fit, unknown rules, weights missing or not positive and finite.
+    """
+    members = _members(scores)  # (M, J)
+    agreed = np.broadcast_to(np.asarray(agreement, dtype=np.float64), members.shape[1:])  # (J,)
+    for rule in (above, below):
+        if rule not in get_args(Rule):
+            raise ValueError(f"unknown rule {rule!r}, expected one of {', '.join(get_args(Rule))}")
+    used: set[Rule] = {above, below}
+    by_rule = {rule: _by(rule, members, weights, higher_is_better) for rule in used}
+    is_above = agreed > threshold  # (J,)
+    rules: tuple[Rule, ...] = tuple(above if high else below for high in is_above.tolist())
+    return PanelScores(np.where(is_above, by_rule[above], by_rule[below]), agreed.copy(), rules)
+
+
+def _by(rule: Rule, members: FloatArray, weights: ArrayLike | None, higher_is_better: bool) -> FloatArray:
+    scored = ~np.isnan(members)  # (M, J)
+    if rule == "worst":
+        lost = np.inf if higher_is_better else -np.inf
+        filled = np.where(scored, members, lost)  # (M, J)
+        worst = filled.min(axis=0) if higher_is_better else filled.max(axis=0)  # (J,)
+        return np.where(scored.any(axis=0), worst, np.nan)
+    shares = np.ones(len(members)) if rule == "mean" else _weights(weights, len(members))  # (M,)
+    total: FloatArray = (np.where(scored, members, 0.0) * shares[:, None]).sum(axis=0)  # (J,)
+    weight: FloatArray = (scored * shares[:, None]).sum(axis=0)  # (J,)
+    return np.divide(total, weight, out=np.full(total.shape, np.nan), where=weight > 0)
+
+
+def _weights(weights: ArrayLike | None, n_members: int) -> FloatArray:
+    if weights is None:
+        raise ValueError("rule 'weighted' needs weights, one a member")
+    checked = np.asarray(weights, dtype=np.float64)  # (M,)
+    if checked.shape != (n_members,):
+        raise ValueError(f"weights must have shape ({n_members},), got {checked.shape}")
+    if not (np.isfinite(checked).all() and (checked > 0).all()):
+        raise ValueError("weights must be finite and positive")
+    return checked
+
+
+def _members(scores: ArrayLike) -> FloatArray:
+    members = np.asarray(scores, dtype=np.float64)  # (M, J)
+    if members.ndim != 2 or not len(members):
+        raise ValueError(f"scores must have shape (M, J) with at least one member, got {members.shape}")
+    if np.isinf(members).any():
+        raise ValueError("scores must be finite, or NaN for unscored")
+    return members

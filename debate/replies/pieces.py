@@ -1,0 +1,100 @@
+"""The pieces that replies are made of: a number in a range, the text inside a tag, the last line.
+
+It does not know what a reply is about.
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from decimal import Decimal
+
+from debate.json_values import refusal, shown
+
+NUMBER = r"[+\-−]?(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)"
+_WITH_LIMIT = re.compile(rf"(?P<number>{NUMBER})(?:\s*(?:/|out of)\s*(?P<limit>{NUMBER}))?")
+_ALONE = re.compile(rf"(?<![\w.,/]){_WITH_LIMIT.pattern}(?![\w/%]|[.,][0-9])")
+_BEFORE = " \t\r\n*_`\"'“”‘’([{:"
+_AFTER = " \t\r\n*_`\"'“”‘’)]}.,;:!"
+
+
+def read_number(text: str, low: float, high: float) -> float:
+    """The number that a text is, in [low, high], ends included; `N/HIGH` and `N out of HIGH` are N.
+
+    Marks of emphasis, quotation and punctuation around it are dropped.
+
+    Raises:
+        ReplyError: not_a_number, wrong_limit (a fraction of something else than `high`), or out_of_range.
+    """
+    match = _WITH_LIMIT.fullmatch(text.lstrip(_BEFORE).rstrip(_AFTER))
+    if match is None:
+        raise refusal("not_a_number", f"A number from {low:g} to {high:g} was asked for, not {shown(text.strip())}.")
+    number, limit = (part and part.replace("−", "-") for part in match.groups())
+    if limit is not None and Decimal(limit) != Decimal(high):
+        raise refusal("wrong_limit", f"The score {shown(match[0])} is not out of {high:g}.")
+    return in_range(number, low, high)
+
+
+def in_range(literal: str, low: float, high: float) -> float:
+    """The number that a literal writes, in [low, high] as written: 10.00000000000000001 is not in 0..10.
+
+    Raises:
+        ReplyError: out_of_range.
+    """
+    with suppress(ArithmeticError):  # an exponent of twenty digits
+        if Decimal(low) <= Decimal(literal) <= Decimal(high):
+            return float(literal)
+    raise refusal("out_of_range", f"The score {shown(literal)} is outside {low:g} to {high:g}.")
+
+
+def only_number(text: str, low: float, high: float) -> float:
+    """The one number that stands in a text among words, as `read_number` reads it.
+
+    Raises:
+        ReplyError: those of `read_number`, or ambiguous where several stand there.
+    """
+    found = [match[0] for match in _ALONE.finditer(text)]
+    if len(found) > 1:
+        raise refusal("ambiguous", f"Several numbers stand in {shown(text.strip())}; give one.")
+    return read_number(found[0] if found else text, low, high)
+
+
+def tagged(reply: str, *names: str, finish_reason: str = "stop") -> str:
+    """The text inside the last `<name>...</name>` of a reply, for any of the names, in capitals or not.
+
+    Tags inside `<think>` and `<analysis>` are not answers. A missing end tag is no fault (a stop string may have taken
+    it) unless the reply was cut off.
+
+    Raises:
+        ReplyError: cut_off or no_tag.
+    """
+    text = _THOUGHTS.sub("", reply)
+    if _OPEN_THINKING.match(text):
+        raise refusal("cut_off", f"The reply ends inside <think>; <{names[0]}> is missing.")
+    name = "|".join(map(re.escape, names))
+    openings = list(re.finditer(rf"<\s*(?:{name})\s*>", text, re.IGNORECASE))
+    if not openings:
+        raise refusal("no_tag", f"The reply holds no <{names[0]}>.")
+    inside = text[openings[-1].end() :]
+    if closing := re.search(rf"<\s*/\s*(?:{name})\s*>", inside, re.IGNORECASE):
+        return inside[: closing.start()].strip()
+    if finish_reason == "length":
+        raise refusal("cut_off", f"The reply was cut off inside <{names[0]}>; be shorter.")
+    return inside.strip()
+
+
+def last_line(reply: str, *, finish_reason: str = "stop") -> str:
+    """The last line of a reply that is not blank.
+
+    Raises:
+        ReplyError: empty, or cut_off, for then the last line is not what was to be the last.
+    """
+    if finish_reason == "length":
+        raise refusal("cut_off", "The reply was cut off at the length limit; be shorter.")
+    if not (text := reply.strip()):
+        raise refusal("empty", "The reply is empty.")
+    return text.splitlines()[-1].strip()
+
+
+_THOUGHTS = re.compile(r"<(think|analysis)>.*?</\1>", re.DOTALL | re.IGNORECASE)
+_OPEN_THINKING = re.compile(r"\s*<think>", re.IGNORECASE)

@@ -1,0 +1,152 @@
+"""Readers of a value: from a judge's reply on one candidate to a number on a scale.
+
+    LabelMap({"sure": 20, "likely": 1, "impossible": 0.001})     the label on the last line
+    NumberLine(0, 10)                                            the number on the last line
+    TagNumber("score", -100, 100)                                the number inside <score>...</score>
+    JsonField("value", 0, 20)                                    the number under a key of the one JSON object
+
+Each is called with the reply and how it ended, returns the value, or raises `ReplyError`. They know nothing of samples:
+`debate.samples` reduces those.
+"""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol, cast
+
+from debate.errors import ConfigError
+from debate.json_ladder import read_value
+from debate.json_values import Number, refusal, shown
+from debate.replies.pieces import in_range, last_line, only_number, read_number, tagged
+from debate.types import Scale
+
+
+class ValueReader(Protocol):
+    """Reads the value that a reply states."""
+
+    @property
+    def scale(self) -> Scale:
+        """The range that every value it reads lies in."""
+        ...
+
+    def __call__(self, reply: str, *, finish_reason: str = "stop") -> float:
+        """The value. Raises `ReplyError` when the reply states none."""
+        ...
+
+
+@dataclass(frozen=True)
+class LabelMap:
+    """Labels and what each is worth. The label is the last line that is not blank, in capitals or not.
+
+    Punctuation around it and what stands before a colon (`Judgement: sure.`) are dropped; "not likely" is no label.
+    With `exact` it is the text after the last line break as it stands, as in Tree of Thoughts.
+    """
+
+    values: Mapping[str, float]
+    exact: bool = False
+
+    def __post_init__(self) -> None:
+        if len(set(map(_bare, self.values))) < max(2, len(self.values)):
+            raise ConfigError("needs two labels or more that differ by more than capitals", field="labels")
+
+    @property
+    def scale(self) -> Scale:
+        """From the least to the most valuable label."""
+        return Scale(min(self.values.values()), max(self.values.values()))
+
+    def __call__(self, reply: str, *, finish_reason: str = "stop") -> float:
+        """The worth of the reply's label.
+
+        Raises:
+            ReplyError: empty, cut_off or unknown_label.
+        """
+        if self.exact:
+            said = reply.split("\n")[-1]
+            known = dict(self.values)
+        else:
+            said = last_line(reply, finish_reason=finish_reason)
+            known = {_bare(label): value for label, value in self.values.items()}
+            said = next((name for name in (_bare(said), _bare(said.rpartition(":")[2])) if name in known), said)
+        if said not in known:
+            raise refusal("unknown_label", f"The last line is {shown(said)}; give one of {', '.join(self.values)}.")
+        return known[said]
+
+
+@dataclass(frozen=True)
+class NumberLine:
+    """The one number on the last line that is not blank: `7`, `Score: **7/10**`, `Thus the coherency score is 7.`."""
+
+    low: float = 0.0
+    high: float = 10.0
+
+    @property
+    def scale(self) -> Scale:
+        """From `low` to `high`."""
+        return Scale(self.low, self.high)
+
+    def __call__(self, reply: str, *, finish_reason: str = "stop") -> float:
+        """The number.
+
+        Raises:
+            ReplyError: empty, cut_off, not_a_number, ambiguous, wrong_limit or out_of_range.
+        """
+        return only_number(last_line(reply, finish_reason=finish_reason), self.low, self.high)
+
+
+@dataclass(frozen=True)
+class TagNumber:
+    """The number inside the last `<tag>...</tag>`."""
+
+    tag: str
+    low: float = 0.0
+    high: float = 10.0
+
+    @property
+    def scale(self) -> Scale:
+        """From `low` to `high`."""
+        return Scale(self.low, self.high)
+
+    def __call__(self, reply: str, *, finish_reason: str = "stop") -> float:
+        """The number.
+
+        Raises:
+            ReplyError: no_tag, cut_off, not_a_number, wrong_limit or out_of_range.
+        """
+        return read_number(tagged(reply, self.tag, finish_reason=finish_reason), self.low, self.high)
+
+
+@dataclass(frozen=True)
+class JsonField:
+    """The number under a key of the one JSON object in the reply, which may hold other keys."""
+
+    key: str
+    low: float = 0.0
+    high: float = 10.0
+
+    @property
+    def scale(self) -> Scale:
+        """From `low` to `high`."""
+        return Scale(self.low, self.high)
+
+    def __call__(self, reply: str, *, finish_reason: str = "stop") -> float:
+        """The number.
+
+        Raises:
+            ReplyError: those of `debate.json_ladder.read_value`; missing_key, not_a_number or out_of_range.
+        """
+        value = read_value(reply, finish_reason=finish_reason)
+        if not isinstance(value, dict):
+            raise refusal("wrong_shape", f"An object was asked for, not {shown(value)}.")
+        members = cast("dict[str, object]", value)
+        if self.key not in members:
+            raise refusal("missing_key", f"The object has no {shown(self.key)}.")
+        number = members[self.key]
+        if not isinstance(number, Number):
+            raise refusal("not_a_number", f"{shown(self.key)} must be a number, not {shown(number)}.")
+        return in_range(number.literal, self.low, self.high)
+
+
+def _bare(label: str) -> str:
+    return label.strip(string.whitespace + string.punctuation).casefold()

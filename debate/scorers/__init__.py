@@ -1,0 +1,36 @@
+"""Scorers: functions that judge a text answer by counting, without a model (seed 001).
+
+    sorting_errors(original, answer)              wrong counts and inversions of a sorted list
+    set_intersection_errors(set1, set2, answer)   missing and extra members of an intersection
+    keyword_count_errors(text, answer)            how far keyword counts are off
+    tagged_f1(reply, tags)                        F1 of two scores that a judge wrote between tags
+
+`scale_of` tells a scorer's scale: errors are lower is better, 0 perfect. An answer that cannot be read raises
+`ReplyError`; what it is then worth (unscored, or a penalty) is for the caller to say.
+"""
+
+from __future__ import annotations
+
+from debate.scorers.counting import (
+    count_keywords,
+    frequency_errors,
+    keyword_count_errors,
+    set_intersection_errors,
+    sorting_errors,
+)
+from debate.scorers.countries import COUNTRIES
+from debate.scorers.scales import ERRORS, F1, scale_of
+from debate.scorers.tagged import tagged_f1
+
+__all__ = [
+    "COUNTRIES",
+    "ERRORS",
+    "F1",
+    "count_keywords",
+    "frequency_errors",
+    "keyword_count_errors",
+    "scale_of",
+    "set_intersection_errors",
+    "sorting_errors",
+    "tagged_f1",
+]
