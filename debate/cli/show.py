@@ -23,7 +23,7 @@ def show(
     task_id: Annotated[str | None, typer.Argument(help="Which task; the first where it is left out.")] = None,
     list_all: Annotated[bool, typer.Option("--list", help="One row a task, and no debate.")] = False,
     evalset: Annotated[
-        Path | None, typer.Option(help="The eval set of the run, to show the texts that were judged.")
+        Path | None, typer.Option(help="The eval set, for results that are not in their run's folder any more.")
     ] = None,
     raw: Annotated[bool, typer.Option("--raw", help="Also show the replies that could not be read.")] = False,
 ) -> None:
@@ -31,7 +31,7 @@ def show(
 
     Example:
         debate show out/ --list
-        debate show out/ moon-for-a-six-year-old --evalset tasks.jsonl --raw
+        debate show out/ moon-for-a-six-year-old --raw
     """
     from debate.jobs.results import ResultsFile
 
@@ -53,7 +53,7 @@ def _show_one(file: ResultsFile, task_id: str | None, evalset: Path | None, *, r
     from debate.cli.rendering import View, render
 
     evaluation, n_others = _find(file, task_id)
-    task = None if evalset is None else _find_task(evalset, evaluation)
+    task = _kept_task(file.path.parent, evaluation) if evalset is None else _find_task(evalset, evaluation)
     console = open_console()
     for part in render(evaluation, View(console.width, raw), task):
         console.print(part)
@@ -81,6 +81,19 @@ def _find(file: ResultsFile, task_id: str | None) -> tuple[Evaluation, int]:
 def _close(task_id: str, ids: list[str]) -> str:
     close = get_close_matches(task_id, ids, n=3) or [each for each in ids if task_id in each][:3]
     return f"did you mean {' or '.join(map(repr, close))}?" if close else "--list shows the ids of all tasks"
+
+
+def _kept_task(folder: Path, evaluation: Evaluation) -> Task | None:
+    """The task as the run's store has it; None where there is no run, or no such task in it."""
+    from debate.jobs.folder import RunFolder
+    from debate.store import Store
+
+    run = RunFolder.read(folder)
+    if run is None or (run.store is None and not Path(run.store_url).is_file()):
+        return None
+    with Store(run.store_url) as store:
+        task = store.read(run.name).task(evaluation.task_id)
+    return task if task is not None and len(task.candidates) == len(evaluation.scores) else None
 
 
 def _find_task(evalset: Path, evaluation: Evaluation) -> Task:

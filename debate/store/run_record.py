@@ -126,6 +126,12 @@ class RunRecord:
             for row in rows
         ]
 
+    def task(self, task_id: str) -> Task | None:
+        """A task by its id."""
+        query = select(TASKS.c.data).where(TASKS.c.run_id == self._run_id, TASKS.c.task_id == task_id)
+        data = self._database.run(lambda connection: connection.execute(query).scalar())
+        return None if data is None else as_task(task_id, data)
+
     # ---- evaluations
 
     async def open(self, task: Task, settings: str) -> KeptTask:
