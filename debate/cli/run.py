@@ -15,7 +15,7 @@ _RUN = "Run"
 
 
 def run(
-    evalset: Annotated[Path, typer.Argument(help="Eval set: a JSONL file with one task a line.")],
+    evalset: Annotated[Path, typer.Argument(help="Eval set: JSONL, CSV, parquet, or a format named below.")],
     evaluator: Annotated[str | None, typer.Option(help="Evaluator: debate.", rich_help_panel=_RUN)] = None,
     profile: Annotated[
         str | None, typer.Option(help="Built-in profile, or a YAML file.", rich_help_panel=_DEBATE)
@@ -65,6 +65,23 @@ def run(
     ] = None,
     config: Annotated[
         Path | None, typer.Option(help="YAML file of settings; flags go before it.", rich_help_panel=_RUN)
+    ] = None,
+    format_: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            help="Of the eval set, where its keys do not tell: own, table, mt_bench, alpaca_eval, reward_bench, "
+            "judge_bench, llmbar, pandalm, chat_eval, openai_batch, lm_eval.",
+            rich_help_panel=_RUN,
+        ),
+    ] = None,
+    answers: Annotated[
+        list[Path] | None,
+        typer.Option(help="A further file of candidates, one a model; repeatable.", rich_help_panel=_RUN),
+    ] = None,
+    column: Annotated[
+        list[str] | None,
+        typer.Option(help="Of a table: x=COLUMN, candidates=FIRST,SECOND; repeatable.", rich_help_panel=_RUN),
     ] = None,
     out: Annotated[
         Path | None, typer.Option(help="Folder of the run; by default runs/NAME-OF-EVALSET.", rich_help_panel=_RUN)
@@ -123,11 +140,15 @@ def run(
         "selection": selection, "temperature": temperature, "reply_tokens": reply_tokens, "out": out, "limit": limit,
         "seed": seed, "max_concurrency": max_concurrency, "token_budget": token_budget, "task_seconds": task_seconds,
         "store": store, "cache": cache, "max_tokens": max_tokens, "max_seconds": max_seconds,
-        "engine_restarts": engine_restarts,
+        "engine_restarts": engine_restarts, "format": format_,
     }  # fmt: skip
     flags: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     if convergence is not None:
         flags["convergence"] = _convergence(convergence)
+    if answers:
+        flags["answers"] = answers
+    if column:
+        flags["columns"] = dict(_column(text) for text in column)
     if engine_arg:
         flags["engine_args"] = dict(_engine_argument(text) for text in engine_arg)
     from debate.cli.running import execute
@@ -136,7 +157,7 @@ def run(
 
     settings = RunSettings.read(config, flags)
     folder = settings.out or Path("runs") / evalset.stem
-    tasks = EvalSet(evalset, settings.limit)
+    tasks = EvalSet(evalset, settings.limit, settings.format, settings.answers, settings.columns)
     raise typer.Exit(execute(settings, folder, evalset=tasks, retry_failed=retry_failed, fork=fork))
 
 
@@ -147,6 +168,14 @@ def _convergence(text: str) -> float | None:
         return float(text)
     except ValueError:
         raise ConfigError(f"must be a number or `none`, got {text!r}", field="--convergence") from None
+
+
+def _column(text: str) -> tuple[str, str]:
+    ours, equals, theirs = text.partition("=")
+    if not equals or ours not in ("x", "id", "best", "context", "candidates") or not theirs:
+        hint = "x, id, best, context and candidates can be named"
+        raise ConfigError(f"must be NAME=COLUMN, got {text!r}", field="--column", hint=hint)
+    return ours, theirs
 
 
 def _engine_argument(text: str) -> tuple[str, Any]:
