@@ -10,6 +10,7 @@ import typer
 from debate.cli import exit_codes
 from debate.cli.cache import cache
 from debate.cli.doctor import doctor
+from debate.cli.export import export
 from debate.cli.profiles import profiles
 from debate.cli.resume import resume
 from debate.cli.run import run
@@ -24,7 +25,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-for command in (run, resume, show, profiles, doctor):
+for command in (run, resume, show, export, profiles, doctor):
     app.command()(command)
 app.add_typer(cache, name="cache")
 

@@ -225,7 +225,13 @@ def test_alpaca_eval_joins_the_nth_output_of_an_instruction_with_the_nth(tmp_pat
 
 def test_lm_eval_samples_give_every_response_and_hide_the_target(tmp_path: Path) -> None:
     def sample(model: str, **more: Any) -> Path:
-        row: dict[str, Any] = {"doc_id": 0, "doc": {}, "target": "4", "arguments": [["2+2=", {}]], "resps": [[f"{model}!", "4"]]}
+        row: dict[str, Any] = {
+            "doc_id": 0,
+            "doc": {},
+            "target": "4",
+            "arguments": [["2+2=", {}]],
+            "resps": [[f"{model}!", "4"]],
+        }
         return lines(tmp_path / f"{model}.jsonl", {**row, **more})
 
     (task,) = read(sample("m1"), "lm_eval", answers=(sample("m2", arguments={"gen_args_0": {"arg_0": "2+2="}}),))

@@ -1,0 +1,156 @@
+"""Long tables: every cell of S, and every turn. Rounds count from 0 and candidates by their index, as in all records.
+
+A cell that was not scored is null with the reason beside it, never 0. Members of an evaluation (the two orders of a
+balanced debate, the members of a panel) have rows of their own; `member` is the path to them: empty, `0`, `1.0`.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Callable, Iterable, Iterator
+from importlib import import_module
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from debate.errors import ConfigError
+from debate.evaluation import Evaluation, plain
+from debate.jobs.exports.writing import Results, Written, whole
+from debate.types import Task, Turn
+
+_BATCH = 4096
+Row = dict[str, Any]
+
+
+def write_scores(results: Results, path: Path, run: str) -> Written:
+    """Columns: run, task, member, round, agent, candidate, generator, component, score, comment, reason."""
+    rows = (row for task, evaluation in results for row in _score_rows(run, task, evaluation, ""))
+    return _write(rows, path, _scores_schema)
+
+
+def write_turns(results: Results, path: Path, run: str) -> Written:
+    """Columns: run, task, member, position, round, agent, overall, comments, failure, memories, and more."""
+    rows = (row for task, evaluation in results for row in _turn_rows(run, task, evaluation, ""))
+    return _write(rows, path, _turns_schema)
+
+
+def _members(evaluation: Evaluation, member: str) -> Iterator[tuple[Evaluation, str]]:
+    for n, each in enumerate(evaluation.members):
+        yield each, f"{member}.{n}" if member else str(n)
+
+
+def _score_rows(run: str, task: Task, evaluation: Evaluation, member: str) -> Iterator[Row]:
+    place: Row = {"run": run, "task": task.id, "member": member}
+    for turn in evaluation.transcript:
+        yield from _cells(place, task, evaluation, turn)
+    if not evaluation.transcript.turns and not evaluation.members:
+        reason = evaluation.failures[0].reason if evaluation.failures else "unscored"
+        for j, score in enumerate(evaluation.scores.tolist()):
+            row = {**place, "round": None, "agent": None, **_candidate(task, j), "component": evaluation.evaluator}
+            yield {**row, **_scored(score, reason), "comment": None}
+    for each, path in _members(evaluation, member):
+        yield from _score_rows(run, task, each, path)
+
+
+def _cells(place: Row, task: Task, evaluation: Evaluation, turn: Turn) -> Iterator[Row]:
+    reason = "unscored" if turn.failure is None else turn.failure.reason
+    for j, scores in enumerate(turn.scores.tolist()):
+        comment = turn.comments[j] if j < len(turn.comments) else None
+        for component, score in zip(evaluation.components, scores, strict=True):
+            cell = {"round": turn.round, "agent": turn.agent, **_candidate(task, j), "component": component}
+            yield {**place, **cell, **_scored(score, reason), "comment": comment}
+
+
+def _candidate(task: Task, j: int) -> Row:
+    return {"candidate": j, "generator": task.candidates[j].generator}
+
+
+def _scored(score: float, reason: str) -> Row:
+    return {"score": None, "reason": reason} if math.isnan(score) else {"score": score, "reason": None}
+
+
+def _turn_rows(run: str, task: Task, evaluation: Evaluation, member: str) -> Iterator[Row]:
+    for position, turn in enumerate(evaluation.transcript):
+        failure = turn.failure
+        yield {
+            "run": run,
+            "task": task.id,
+            "member": member,
+            "position": position,
+            "round": turn.round,
+            "agent": turn.agent,
+            "shown": [j for _, j in turn.labels.items()],
+            "overall": turn.overall,
+            "comments": list(turn.comments),
+            "failure_reason": None if failure is None else failure.reason,
+            "failure_message": None if failure is None else failure.message,
+            "rejected": [rejected.reason for rejected in turn.rejected],
+            "neutralised": turn.neutralised,
+            "memories": [plain(memory) for memory in turn.memories],
+        }
+    for each, path in _members(evaluation, member):
+        yield from _turn_rows(run, task, each, path)
+
+
+def _scores_schema(arrow: Any) -> Any:
+    text, number = arrow.string(), arrow.int32()
+    columns = {"run": text, "task": text, "member": text, "round": number, "agent": text, "candidate": number}
+    columns |= {"generator": text, "component": text, "score": arrow.float64(), "comment": text, "reason": text}
+    return arrow.schema(list(columns.items()))
+
+
+def _turns_schema(arrow: Any) -> Any:
+    text, number, real = arrow.string(), arrow.int32(), arrow.float64()
+    memory = [("text", text), ("id", text), ("collection", text)]
+    memory += [(name, real) for name in ("score", "relevance", "recency", "importance")]
+    columns = {"run": text, "task": text, "member": text, "position": number, "round": number, "agent": text}
+    columns |= {"shown": arrow.list_(number), "overall": text, "comments": arrow.list_(text)}
+    columns |= {"failure_reason": text, "failure_message": text, "rejected": arrow.list_(text)}
+    columns |= {"neutralised": number, "memories": arrow.list_(arrow.struct(memory))}
+    return arrow.schema(list(columns.items()))
+
+
+def _write(rows: Iterable[Row], path: Path, schema: Callable[[Any], Any]) -> Written:
+    return _write_csv(rows, path) if path.suffix.lower() == ".csv" else _write_parquet(rows, path, schema)
+
+
+def _write_parquet(rows: Iterable[Row], path: Path, schema: Callable[[Any], Any]) -> Written:
+    try:
+        arrow: Any = import_module("pyarrow")  # it has no types
+        parquet: Any = import_module("pyarrow.parquet")
+    except ImportError:
+        hint = "pip install 'debate-eval[parquet]', or name a file that ends in .csv"
+        raise ConfigError("parquet needs a library", file=path, hint=hint) from None
+    written, columns, rows = Written(), schema(arrow), iter(rows)
+    with whole(path) as temporary, parquet.ParquetWriter(temporary, columns) as file:
+        while batch := list(islice(rows, _BATCH)):
+            file.write_table(arrow.Table.from_pylist([_valid(row) for row in batch], schema=columns))
+            written.rows += len(batch)
+    return written
+
+
+def _valid(value: Any) -> Any:
+    """The same in valid Unicode: half a surrogate pair in a reply stands as its escape."""
+    match value:
+        case str():
+            return value.encode("utf-8", "backslashreplace").decode("utf-8")
+        case dict():
+            return {key: _valid(item) for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType]
+        case list():
+            return [_valid(item) for item in value]  # pyright: ignore[reportUnknownVariableType]
+        case _:
+            return value
+
+
+def _write_csv(rows: Iterable[Row], path: Path) -> Written:
+    written = Written()
+    with whole(path) as temporary, temporary.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file:
+        writer: Any = None
+        for row in rows:
+            if writer is None:
+                writer = csv.DictWriter(file, list(row))
+                writer.writeheader()
+            writer.writerow(row)
+            written.rows += 1
+    return written

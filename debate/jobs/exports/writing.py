@@ -1,0 +1,80 @@
+"""Writes a file whole or not at all, and counts what goes into it. Knows no format."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from debate.errors import StoreError
+from debate.evaluation import Evaluation
+from debate.types import Task
+
+Results = Iterable[tuple[Task, Evaluation]]
+
+
+@dataclass(slots=True)
+class Written:
+    """What came of an export."""
+
+    rows: int = 0
+    skipped: Counter[str] = field(default_factory=Counter[str])
+    """Tasks that have no place in the format, by why."""
+
+
+@contextmanager
+def whole(path: Path) -> Generator[Path]:
+    """A temporary path beside `path`, which takes its name once all is written; after an error nothing is left.
+
+    Raises:
+        StoreError: when it cannot be written; names the path.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        yield temporary
+        with temporary.open("rb") as stream:
+            os.fsync(stream.fileno())
+        temporary.replace(path)
+    except OSError as error:
+        raise StoreError(f"{path}: cannot be written: {error.strerror or error}") from error
+    finally:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+def json_line(row: Any) -> str:
+    """One line of valid JSON, in valid Unicode."""
+    text = json.dumps(row, ensure_ascii=False, allow_nan=False)
+    return text.encode("utf-8", "backslashreplace").decode("utf-8") + "\n"
+
+
+def write_lines(path: Path, rows: Iterable[Any], written: Written) -> Written:
+    """One JSON line a row."""
+    with whole(path) as temporary, temporary.open("w", encoding="utf-8") as stream:
+        for row in rows:
+            stream.write(json_line(row))
+            written.rows += 1
+    return written
+
+
+def write_array(path: Path, rows: Iterable[Any], written: Written) -> Written:
+    """A JSON array, written as it comes."""
+    with whole(path) as temporary, temporary.open("w", encoding="utf-8") as stream:
+        stream.write("[")
+        for row in rows:
+            stream.write(",\n" if written.rows else "\n")
+            stream.write(json_line(row).rstrip("\n"))
+            written.rows += 1
+        stream.write("\n]\n")
+    return written
+
+
+def model_of(task: Task, j: int) -> str:
+    """What wrote a candidate, or its place among them, from 1."""
+    return task.candidates[j].generator or f"candidate-{j + 1}"

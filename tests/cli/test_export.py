@@ -1,0 +1,64 @@
+"""`debate export` on a run that is there."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from debate.backends import Scripted
+from debate.cli import app
+from debate.errors import ConfigError
+from debate.jobs.evalset import EvalSet
+from debate.jobs.run import Run
+from tests.small_flows import by_seed, debates
+
+
+class Silent:
+    """A watcher that says nothing."""
+
+    def __getattr__(self, name: str) -> object:
+        return lambda *_: None
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    tasks = [{"id": f"t{n}", "x": "?", "candidates": ["a", "b"]} for n in range(3)]
+    (tmp_path / "tasks.jsonl").write_text("\n".join(map(json.dumps, tasks)))
+    job = Run(evalset=EvalSet(tmp_path / "tasks.jsonl"), folder=tmp_path / "out", evaluator=debates(rounds=1))
+    job.execute({"scripted": Scripted(by_seed)}, Silent())  # pyright: ignore[reportArgumentType]
+    return tmp_path / "out"
+
+
+def export(*arguments: object) -> str:
+    result = CliRunner().invoke(app, ["export", *map(str, arguments)], catch_exceptions=False)
+    return result.output
+
+
+def test_a_run_is_exported_in_several_formats_beside_its_results(run: Path) -> None:
+    output = export(run, "--to", "scores", "--to", "preferences")
+    assert "scores.parquet: 24 rows" in output  # 3 tasks, 2 agents, 2 candidates, 2 components
+    assert (run / "preferences.jsonl").is_file()
+
+
+def test_a_file_that_is_there_is_replaced_on_request_alone(run: Path) -> None:
+    export(run, "--to", "inspect")
+    with pytest.raises(ConfigError, match="is there already"):
+        export(run, "--to", "inspect")
+    assert "3 rows" in export(run, "--to", "inspect", "--force")
+
+
+def test_a_format_that_is_not_there_and_a_folder_without_a_run_are_refused(run: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="mt_bench"):
+        export(run, "--to", "mtbench")
+    with pytest.raises(ConfigError, match="holds no run"):
+        export(tmp_path)
+
+
+def test_the_file_can_be_named(run: Path, tmp_path: Path) -> None:
+    export(run, "--out", tmp_path / "mine.csv")
+    assert (tmp_path / "mine.csv").read_text().startswith("run,task,member,")
+    with pytest.raises(ConfigError, match="several formats need a folder"):
+        export(run, "--out", tmp_path / "mine.csv", "--to", "scores", "--to", "turns")
