@@ -16,11 +16,14 @@ from debate.jobs.run import Run
 from tests.small_flows import by_seed, debates
 
 
+def _nothing(*_: object) -> None: ...
+
+
 class Silent:
     """A watcher that says nothing."""
 
     def __getattr__(self, name: str) -> object:
-        return lambda *_: None
+        return _nothing
 
 
 @pytest.fixture
