@@ -239,9 +239,13 @@ def crash_many(
         expected = results(home / "whole")
         for number, kills in plans:
             chance = random.Random(f"{arguments.seed} {number}")
-            moments = [chance.uniform(0.1, 0.97) * seconds / (1 if kills == 1 else 1.6) for _ in range(kills)]
             out = home / f"run{number}"
-            outcome = crash(evalset, out, judge, expected, moments, arguments.debates)
+            while True:  # a run that was done before it was killed says nothing
+                moments = [chance.uniform(0.05, 1) * seconds / (1 if kills == 1 else 1.6) for _ in range(kills)]
+                outcome = crash(evalset, out, judge, expected, moments, arguments.debates)
+                if outcome.faults or outcome.kills == kills:
+                    break
+                shutil.rmtree(out)
             for fault in outcome.faults:
                 print(f"run {number}: {fault}", flush=True)
             if not outcome.faults:

@@ -49,7 +49,11 @@ def described(url: URL) -> str:
 
 def without_password(url: str) -> str:
     """The address as it may be written down; psycopg takes a password from PGPASSWORD or ~/.pgpass too."""
-    return make_url(url).set(password=None).render_as_string() if "://" in url else url
+    if "://" not in url:
+        return url
+    full = make_url(url)
+    bare = URL.create(full.drivername, full.username, None, full.host, full.port, full.database, full.query)
+    return bare.render_as_string()
 
 
 def free_space(url: URL) -> str:

@@ -188,7 +188,9 @@ class RunRecord:
         query = select(EVALUATIONS.c.position, EVALUATIONS.c.data).where(EVALUATIONS.c.run_id == self._run_id, bad)
         rows = connection.execute(query).all()
         for position, data in rows:
-            addresses = sorted({each["call"] for each in data["failures"] if each.get("call")})
+            # What ran out of time has no answer that a new one would stand beside: it is asked as if for the first time.
+            failed = [each for each in data["failures"] if each["reason"] != "time_budget"]
+            addresses = sorted({each["call"] for each in failed if each["call"]})
             task = (TASKS.c.run_id == self._run_id) & (TASKS.c.position == position)
             connection.execute(update(TASKS).where(task).values(take=TASKS.c.take + 1, reopened=addresses))
             for table in (EVALUATIONS, TURNS):

@@ -15,7 +15,7 @@ from debate.errors import ConfigError, RunChanged
 from debate.flow import RunContext
 from debate.store.database import Database
 from debate.store.identity import differences, without_free
-from debate.store.lease import holder, take_lease
+from debate.store.lease import Lease, holder, take_lease
 from debate.store.reply_cache import DAY, ReplyCache
 from debate.store.run_record import RunRecord
 from debate.store.tables import RUNS
@@ -40,6 +40,7 @@ class Store:
 
     def __init__(self, url: str | Path) -> None:
         self._database = Database(str(url))
+        self._leases: list[Lease] = []
 
     @property
     def place(self) -> str:
@@ -53,8 +54,11 @@ class Store:
         self.close()
 
     def close(self) -> None:
-        """Commit what is queued and let go. Safe to call twice."""
+        """Commit what is queued and let go, of the runs that are held too. Safe to call twice."""
         self._database.close()
+        for lease in self._leases:
+            lease.release()
+        self._leases.clear()
 
     def run(
         self,
@@ -75,6 +79,7 @@ class Store:
             RunChanged: when it was made under another identity; the message shows the differences.
         """
         lease = take_lease(self._database.url, name, lambda: self._holder(name))
+        self._leases.append(lease)
         try:
             new = {
                 "identity": without_free({**identity, "seed": seed}),

@@ -1,0 +1,97 @@
+"""The migrations make the tables that the code has, once, and touch nothing that is not ours."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from sqlalchemy import create_engine, text
+
+import debate.store
+from debate.errors import ConfigError, StoreError
+from debate.store import Store
+from debate.store.connecting import connect, spelt_out, without_password
+from debate.store.schema import HEAD
+from debate.store.tables import Base
+
+VERSIONS = Path(debate.store.__file__).parent / "migrations" / "versions"
+
+
+def execute(url: str, statement: str) -> None:
+    engine = connect(spelt_out(url))
+    with engine.begin() as connection:
+        connection.execute(text(statement))
+    engine.dispose()
+
+
+def test_the_migrations_make_the_tables_that_the_code_has(url: str) -> None:
+    Store(url).close()
+    engine = connect(spelt_out(url))
+    with engine.connect() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), Base.metadata) == []
+    engine.dispose()
+
+
+def test_the_newest_migration_is_the_one_that_is_checked_for() -> None:
+    assert max(file.name for file in VERSIONS.glob("[0-9]*.py")).startswith(HEAD)
+
+
+def test_a_store_is_opened_again_as_it_is(url: str) -> None:
+    with Store(url) as store:
+        store.run("one", {"evaluator": "e"}).close()
+    with Store(url) as store:
+        assert store.runs() == ["one"]
+
+
+def test_a_store_of_a_newer_version_is_refused(url: str) -> None:
+    Store(url).close()
+    execute(url, "UPDATE alembic_version SET version_num = '9999'")
+    with pytest.raises(StoreError, match="newer version"):
+        Store(url)
+
+
+def test_a_database_with_tables_of_the_same_name_is_left_alone(url: str) -> None:
+    execute(url, "CREATE TABLE runs (id INTEGER)")
+    with pytest.raises(StoreError, match="is not ours"):
+        Store(url)
+
+
+def test_a_migration_that_is_cut_off_leaves_nothing(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from alembic import op
+
+    def broken(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(op, "create_index", broken)
+        with pytest.raises(KeyboardInterrupt):
+            Store(url)
+    with Store(url) as store:
+        assert store.runs() == []
+
+
+@pytest.mark.parametrize("url_", ["mysql://host/name", "redis://x", "://"])
+def test_an_address_of_no_database_we_know_is_refused(url_: str) -> None:
+    with pytest.raises(ConfigError, match="store"):
+        Store(url_)
+
+
+def test_a_file_that_is_no_database_is_told_with_its_path(tmp_path: Path) -> None:
+    (tmp_path / "x.sqlite").write_text("not a database, but long enough to be taken for one" * 20)
+    with pytest.raises(StoreError, match=r"x\.sqlite: file is not a database"):
+        Store(tmp_path / "x.sqlite")
+
+
+def test_a_server_that_is_not_there_is_told_without_its_password() -> None:
+    with pytest.raises(StoreError) as caught:
+        Store("postgresql://me:secret@127.0.0.1:9/x")
+    assert "secret" not in str(caught.value)
+    assert without_password("postgresql://me:secret@h/x") == "postgresql://me@h/x"
+
+
+def test_a_sqlite_store_is_in_wal_mode(tmp_path: Path) -> None:
+    Store(tmp_path / "x.sqlite").close()
+    with create_engine(f"sqlite:///{tmp_path / 'x.sqlite'}").connect() as connection:
+        assert connection.execute(text("PRAGMA journal_mode")).scalar() == "wal"
