@@ -36,8 +36,8 @@ class Journal(Protocol):
         """Which take of the call stands for it now."""
         ...
 
-    def get(self, key: CallKey, prompt_hash: str) -> Answer | None:
-        """The recorded answer, or None.
+    def get(self, key: CallKey, prompt_hash: str, seed: int | None = None) -> Answer | None:
+        """The recorded answer to that prompt under that seed, or None. A recall has no seed.
 
         Raises:
             RunChanged: when what is recorded there was asked with another prompt.

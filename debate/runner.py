@@ -137,7 +137,7 @@ class Runner:
         key = way.key(here, request.attempt)
         call = self._call(request, way.run, key.take)
         if way.journal is not None:
-            recorded = way.journal.get(key, call.prompt_hash)
+            recorded = way.journal.get(key, call.prompt_hash, call.seed)
             if isinstance(recorded, Completion | Failure):
                 return replace(recorded, call=spelt(here))
         self._budget.check()

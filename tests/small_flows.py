@@ -174,7 +174,7 @@ class DictJournal:
     def take(self, address: Address) -> int:
         return 0
 
-    def get(self, key: CallKey, prompt_hash: str) -> Answer | None:
+    def get(self, key: CallKey, prompt_hash: str, seed: int | None = None) -> Answer | None:
         return self.entries.get(key)
 
     async def put(self, key: CallKey, call: Call | Recall, answer: Answer) -> None:

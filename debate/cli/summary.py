@@ -75,7 +75,7 @@ def _print_totals(console: Console, totals: Totals, folder: RunFolder, progress:
     )
     failed = totals.calls - totals.answered
     recorded = f"{totals.calls:,} recorded = {totals.answered:,} replies + {failed:,} failed"
-    facts.add_row("calls", recorded + (f"; {totals.cached:,} from the cache or a run before" if totals.cached else ""))
+    facts.add_row("calls", recorded + (f"; {totals.cached:,} from the cache" if totals.cached else ""))
     facts.add_row("turns", f"{used.calls:,} calls counted in results, {totals.failures:,} failed turns")
     if progress.usage.calls:
         facts.add_row("this time", f"{progress.seconds:.0f} s, {progress.status()}")

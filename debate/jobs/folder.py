@@ -100,6 +100,7 @@ class RunFolder:
         temporary = file.with_suffix(".tmp")
         text = json.dumps(record, indent=2, ensure_ascii=False, default=str) + "\n"
         try:
+            self.path.mkdir(parents=True, exist_ok=True)
             with temporary.open("w", encoding="utf-8") as stream:
                 stream.write(text)
                 stream.flush()

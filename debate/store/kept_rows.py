@@ -8,9 +8,10 @@ from typing import Any
 from sqlalchemy import Connection, insert, select
 
 from debate.evaluation import Evaluation
+from debate.journal import Answer
 from debate.store.rows import as_answer, as_evaluation, turn_data
 from debate.store.tables import CALLS, EVALUATIONS, TASKS, TURNS
-from debate.store.task_record import Kept
+from debate.store.task_record import INHERITED, Kept
 
 _CHUNK = 200
 
@@ -19,11 +20,21 @@ def kept_answers(
     connection: Connection, run_id: int, positions: Sequence[int]
 ) -> dict[int, dict[tuple[str, int], Kept]]:
     """Answers by position and (address, attempt): of each, that of the latest take."""
-    query = select(CALLS).where(CALLS.c.run_id == run_id, CALLS.c.position.in_(positions)).order_by(CALLS.c.take)
+    query = select(CALLS).where(CALLS.c.run_id == run_id, CALLS.c.position.in_(positions), CALLS.c.take != INHERITED)
     found: dict[int, dict[tuple[str, int], Kept]] = {}
+    for row in connection.execute(query.order_by(CALLS.c.take)):
+        found.setdefault(row.position, {})[row.address, row.attempt] = Kept(row.take, row.prompt_hash, as_answer(row))
+    return found
+
+
+def inherited_answers(
+    connection: Connection, run_id: int, positions: Sequence[int]
+) -> dict[int, dict[tuple[str, int | None], Answer]]:
+    """What was taken over from another run, by position and (hash of the prompt, seed)."""
+    query = select(CALLS).where(CALLS.c.run_id == run_id, CALLS.c.position.in_(positions), CALLS.c.take == INHERITED)
+    found: dict[int, dict[tuple[str, int | None], Answer]] = {}
     for row in connection.execute(query):
-        kept = Kept(row.take, row.prompt_hash, as_answer(row), row.is_inherited)
-        found.setdefault(row.position, {})[row.address, row.attempt] = kept
+        found.setdefault(row.position, {})[row.prompt_hash, row.seed] = as_answer(row)
     return found
 
 
@@ -62,7 +73,7 @@ def take_over(connection: Connection, run_id: int, rows: Sequence[dict[str, Any]
             **{key: value for key, value in row.items() if key != "task_id"},
             "run_id": run_id,
             "position": positions[row["task_id"]],
-            "take": 0,
+            "take": INHERITED,
             "is_inherited": True,
         }
         for row in latest.values()

@@ -13,7 +13,7 @@ from sqlalchemy import ColumnElement, Connection, Row, Select, delete, func, or_
 from debate.evaluation import Evaluation
 from debate.flow import RunContext
 from debate.store.database import Database
-from debate.store.kept_rows import all_calls, kept_answers, kept_evaluations, take_over
+from debate.store.kept_rows import all_calls, inherited_answers, kept_answers, kept_evaluations, take_over
 from debate.store.lease import Lease
 from debate.store.rows import as_task
 from debate.store.tables import CALLS, EVALUATIONS, TASKS, TURNS
@@ -110,7 +110,9 @@ class RunRecord:
     def _kept(self, connection: Connection, rows: Iterable[Row[Any, Any]], settings: str) -> list[KeptTask]:
         """The records of some tasks, with their answers."""
         rows = list(rows)
-        answers = kept_answers(connection, self._run_id, [row.position for row in rows])
+        positions = [row.position for row in rows]
+        answers = kept_answers(connection, self._run_id, positions)
+        inherited = inherited_answers(connection, self._run_id, positions)
         return [
             KeptTask(
                 database=self._database,
@@ -119,6 +121,7 @@ class RunRecord:
                 task_id=row.task_id,
                 settings=settings,
                 recorded=answers.get(row.position, {}),
+                inherited=inherited.get(row.position, {}),
                 is_stale=row.settings is not None,
                 current_take=row.take,
                 reopened=frozenset(row.reopened or ()),
@@ -188,7 +191,7 @@ class RunRecord:
         query = select(EVALUATIONS.c.position, EVALUATIONS.c.data).where(EVALUATIONS.c.run_id == self._run_id, bad)
         rows = connection.execute(query).all()
         for position, data in rows:
-            # What ran out of time has no answer that a new one would stand beside: it is asked as if for the first time.
+            # What ran out of time has no answer on record: it is asked as if for the first time.
             failed = [each for each in data["failures"] if each["reason"] != "time_budget"]
             addresses = sorted({each["call"] for each in failed if each["call"]})
             task = (TASKS.c.run_id == self._run_id) & (TASKS.c.position == position)
@@ -202,10 +205,8 @@ class RunRecord:
     def inherit(self, parent: RunRecord) -> int:
         """Take over the answers that another run, also of another store, has for the same tasks; returns how many.
 
-        They count where the same prompt is asked. From a run with another seed nothing is taken over.
+        They count wherever the same is asked of the same task under the same seed.
         """
-        if self.context.seed != parent.context.seed:
-            return 0
         count = 0
         for rows in parent.calls():
             count += self._database.run(lambda connection, rows=rows: take_over(connection, self._run_id, rows))

@@ -24,12 +24,14 @@ class Kept:
     take: int
     prompt_hash: str
     answer: Answer
-    is_inherited: bool = False
-    """Whether it comes from the run that this one was forked from: it counts only where the prompt is the same."""
 
 
 Recorded = Mapping[tuple[str, int], Kept]
 """By (address, attempt)."""
+Inherited = Mapping[tuple[str, int | None], Answer]
+"""What the run that this one was forked from has, by what was asked: (hash of the prompt, seed)."""
+INHERITED = -1
+"""The take of what was inherited."""
 
 
 @dataclass(slots=True)
@@ -42,6 +44,7 @@ class KeptTask:
     task_id: str
     settings: str
     recorded: Recorded
+    inherited: Inherited
     finished: Evaluation | None = None
     is_stale: bool = False
     """Whether an evaluation under other settings is recorded, which a new one replaces."""
@@ -58,17 +61,16 @@ class KeptTask:
             return 0
         return max((kept.take for (at, _), kept in self.recorded.items() if at == place), default=0)
 
-    def get(self, key: CallKey, prompt_hash: str) -> Answer | None:
+    def get(self, key: CallKey, prompt_hash: str, seed: int | None = None) -> Answer | None:
         """The recorded answer; one of an older take is none where the call is asked again."""
         place = (spelt(key.address), key.attempt)
         kept = self.recorded.get(place)
         if kept is not None and kept.take == key.take:
-            if kept.prompt_hash == prompt_hash or (self._has_left_the_record and not kept.is_inherited):
+            if kept.prompt_hash == prompt_hash or self._has_left_the_record:
                 return kept.answer
-            if not kept.is_inherited:
-                raise self._changed(place[0])
+            raise self._changed(place[0])
         self._has_left_the_record = True
-        return None
+        return None if place[0] in self.reopened else self.inherited.get((prompt_hash, seed))
 
     def _changed(self, address: str) -> RunChanged:
         return RunChanged(
@@ -79,17 +81,7 @@ class KeptTask:
 
     async def put(self, key: CallKey, call: Call | Recall, answer: Answer) -> None:
         """Record an answer; committed when this returns."""
-        row = self._keyed(call_row(key, call, answer))
-        if (row["address"], key.attempt) not in self.recorded:
-            await self.database.ainsert((CALLS, row))
-            return
-
-        def replace(connection: Connection) -> None:  # what was inherited and does not fit
-            here = [CALLS.c[name] == row[name] for name in ("run_id", "position", "address", "attempt", "take")]
-            connection.execute(delete(CALLS).where(*here))
-            connection.execute(CALLS.insert(), row)
-
-        await self.database.arun(replace)
+        await self.database.ainsert((CALLS, self._keyed(call_row(key, call, answer))))
 
     async def finish(self, evaluation: Evaluation) -> None:
         """Record the evaluation and its turns; those under other settings go."""

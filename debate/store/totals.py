@@ -29,11 +29,11 @@ class Totals:
     right: int
     """Of these, those where it was selected."""
     calls: int
-    """Answers of models in the store."""
+    """Answers of models in the store, without those of the run that this one was forked from."""
     answered: int
     """Those of them that are replies, not failures."""
     cached: int
-    """Replies that came from the cache, or from the run that this one was forked from."""
+    """Those of them that came from the cache."""
     n_evaluated: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -58,8 +58,8 @@ def totals(connection: Connection, run_id: int, reading: int) -> Totals:
     by_status = select(e.status, func.count()).select_from(joined).where(tasks).group_by(e.status)
     stop = func.coalesce(e.stop_reason, "-")
     by_stop = select(stop, func.count()).select_from(joined).where(tasks).group_by(stop)
-    recorded = and_(CALLS.c.run_id == run_id, CALLS.c.kind == "generate")
-    from_elsewhere = case((CALLS.c.is_cached | CALLS.c.is_inherited, 1), else_=0)
+    recorded = and_(CALLS.c.run_id == run_id, CALLS.c.kind == "generate", CALLS.c.is_inherited.is_(False))
+    from_elsewhere = case((CALLS.c.is_cached, 1), else_=0)
     counted = select(func.count(), func.count(CALLS.c.text), func.coalesce(func.sum(from_elsewhere), 0))
     n_calls, answered, elsewhere = connection.execute(counted.where(recorded)).one()
     return Totals(

@@ -351,7 +351,7 @@ def test_a_fork_keeps_the_answers_whose_prompts_are_the_same(store: Store) -> No
         assert fork.inherit(read(store)) == 12
         with Engine(Scripted(script), seed=1) as engine:
             found = [plain(each) for each in engine.evaluate_batch(tasks(3), forked, run=fork)]
-        assert fork.totals().cached == 12 - 9  # the others were replaced by answers of its own
+        assert fork.totals().calls == len(script.calls)
     assert found == whole(forked)
     # The first agent's first turn is the same; everything after it is not.
     assert sorted((call.info["round"], call.info["agent"]) for call in script.calls) == sorted(
