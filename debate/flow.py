@@ -135,8 +135,16 @@ class Recall:
 
     collections: tuple[str, ...]
     queries: tuple[str, ...]
+    """Several views of the question; the best match among them counts."""
     k: int = 5
     max_tokens: int | None = None
+    weights: tuple[float, float, float] | None = None
+    """Of relevance, recency and importance."""
+    min_score: float | None = None
+    kinds: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    exclude_sources: tuple[str, ...] = ()
+    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ They check themselves when made and never change. Knows nothing of files: `debat
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -73,12 +73,39 @@ class MemorySettings:
     """Collections to search; empty means the agent's own, `profile/persona`."""
     k: int = 5
     max_tokens: int | None = None
+    """Of all their texts together."""
+    weights: tuple[float, float, float] | None = None
+    """Of relevance, recency and importance; None takes those of the memory."""
+    min_score: float | None = None
+    """Only memories with at least this score."""
+    kinds: tuple[str, ...] = ()
+    """Only `episodic`, `semantic` or `reflection` ones; empty is all."""
+    sources: tuple[str, ...] = ()
+    """Only from these sources; empty is all."""
+    exclude_sources: tuple[str, ...] = ()
+    """Not from these, besides the task itself, which never reminds an agent of its own earlier debate."""
+    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Only memories whose metadata has all these values."""
 
     def __post_init__(self) -> None:
         if self.k < 1:
             raise ProfileError(f"must be at least 1, got {self.k}", field="k")
         if self.max_tokens is not None and self.max_tokens < 1:
             raise ProfileError(f"must be at least 1, got {self.max_tokens}", field="max_tokens")
+        if self.weights is not None and not all(0 <= weight < math.inf for weight in self.weights):
+            raise ProfileError(f"must be at least 0 and finite, got {self.weights}", field="weights")
+        for kind in self.kinds:
+            if kind not in ("episodic", "semantic", "reflection"):
+                raise ProfileError(f"must be episodic, semantic or reflection, got {kind!r}", field="kinds")
+
+    def to_dict(self) -> dict[str, Any]:
+        """What is set, as plain data."""
+        values = {spec.name: _listed(getattr(self, spec.name)) for spec in fields(self)}
+        return {name: value for name, value in values.items() if value not in (None, [], {})}
+
+
+def _listed(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import re
 import unicodedata
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, Literal, cast
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
@@ -143,10 +143,22 @@ class _SamplingModel(_FileModel):
     max_tokens: int | None = Field(default=None, ge=1)
 
 
+class _WeightsModel(_FileModel):
+    relevance: float = Field(default=1.0, ge=0)
+    recency: float = Field(default=0.1, ge=0)
+    importance: float = Field(default=0.1, ge=0)
+
+
 class _MemoryModel(_FileModel):
     collections: list[_Name] = []
     k: int = Field(default=5, ge=1)
     max_tokens: int | None = Field(default=None, ge=1)
+    weights: _WeightsModel | None = None
+    min_score: float | None = None
+    kinds: list[Literal["episodic", "semantic", "reflection"]] = []
+    sources: list[_Name] = []
+    exclude_sources: list[_Name] = []
+    metadata: dict[str, Any] = {}
 
 
 class _PersonaModel(_FileModel):
@@ -188,6 +200,20 @@ def _to_persona(model: _PersonaModel) -> Persona:
         model=model.model,
         sampling=Sampling(**model.sampling.model_dump()),
         agreement=model.agreement,
-        memory=memory
-        and MemorySettings(collections=tuple(memory.collections), k=memory.k, max_tokens=memory.max_tokens),
+        memory=memory and _to_memory(memory),
+    )
+
+
+def _to_memory(model: _MemoryModel) -> MemorySettings:
+    weights = model.weights
+    return MemorySettings(
+        collections=tuple(model.collections),
+        k=model.k,
+        max_tokens=model.max_tokens,
+        weights=weights and (weights.relevance, weights.recency, weights.importance),
+        min_score=model.min_score,
+        kinds=tuple(model.kinds),
+        sources=tuple(model.sources),
+        exclude_sources=tuple(model.exclude_sources),
+        metadata=model.metadata,
     )

@@ -191,6 +191,10 @@ class Memory:
     relevance: float = math.nan
     recency: float = math.nan
     importance: float = math.nan
+    kind: str = ""
+    """`episodic`, `semantic` or `reflection`."""
+    source: str | None = None
+    """Where it came from: a task, a document."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

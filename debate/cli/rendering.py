@@ -17,7 +17,7 @@ from rich.text import Text
 
 from debate.cli.console import block, facts, line, rule, table, visible
 from debate.evaluation import Evaluation
-from debate.types import Rejected, StopReason, Task, Turn
+from debate.types import Memory, Rejected, StopReason, Task, Turn
 
 _STATUS_STYLE = {"ok": "green", "partial": "yellow", "failed": "red"}
 _STOPPED: dict[StopReason, str] = {
@@ -142,7 +142,7 @@ def _turn(turn: Turn, components: tuple[str, ...], view: View) -> Iterator[Rende
     if turn.memories:
         yield block("recalled:", style="dim")
         for memory in turn.memories:
-            yield block(f"- {visible(memory.text)}{_memory_score(memory.score)}", indent=4, style="dim")
+            yield block(f"- {visible(memory.text)}{_memory_score(memory)}", indent=4, style="dim")
     if turn.failure is not None:
         yield block(f"failed ({turn.failure.reason}): {turn.failure.message}", style="red")
     yield from _rejected(turn.rejected, view)
@@ -153,8 +153,13 @@ def _turn(turn: Turn, components: tuple[str, ...], view: View) -> Iterator[Rende
     yield ""
 
 
-def _memory_score(score: float) -> str:
-    return "" if math.isnan(score) else f" (score {score:.2f})"
+def _memory_score(memory: Memory) -> str:
+    """Its score with its parts, where it came from."""
+    if math.isnan(memory.score):
+        return ""
+    parts = f"relevance {memory.relevance:.2f}, recency {memory.recency:.2f}, importance {memory.importance:.2f}"
+    source = f", from {visible(memory.source)}" if memory.source else ""
+    return f" (score {memory.score:.2f}: {parts}{source})"
 
 
 def _rejected(rejected: tuple[Rejected, ...], view: View) -> Iterator[RenderableType]:

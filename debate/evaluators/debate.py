@@ -138,13 +138,23 @@ class _Debate:
     def _recall(self, i: int, heard: Sequence[Turn]) -> Flow[tuple[Memory, ...]]:
         """m_i = M(a_i, x, y, history): nothing for an agent without memory settings."""
         persona = self.settings.personas[i]
-        if persona.memory is None:
+        memory = persona.memory
+        if memory is None:
             return ()
-        collections = persona.memory.collections or (f"{self.settings.profile_name}/{persona.name}",)
+        collections = memory.collections or (f"{self.settings.profile_name}/{persona.name}",)
         said = [turn.overall for turn in heard[-len(self.settings.personas) :]]
         queries = (self.task.x, *(candidate.text for candidate in self.task.candidates), *said)
         request = Recall(
-            collections=collections, queries=queries, k=persona.memory.k, max_tokens=persona.memory.max_tokens
+            collections=collections,
+            queries=queries,
+            k=memory.k,
+            max_tokens=memory.max_tokens,
+            weights=memory.weights,
+            min_score=memory.min_score,
+            kinds=memory.kinds,
+            sources=memory.sources,
+            exclude_sources=(self.task.id, *memory.exclude_sources),
+            metadata=memory.metadata,
         )
         return (yield from recall(request))
 

@@ -226,7 +226,7 @@ def _describe_persona(persona: Persona) -> dict[str, Any]:
         "model": persona.model,
         "sampling": persona.sampling.to_dict(),
         "agreement": persona.agreement,
-        "memory": None if memory is None else [list(memory.collections), memory.k, memory.max_tokens],
+        "memory": None if memory is None else memory.to_dict(),
     }
 
 

@@ -154,9 +154,11 @@ def test_a_failed_turn_shows_why_and_its_raw_replies_when_asked(folder: Path) ->
 
 
 def test_recalled_memories_are_shown_with_their_score(folder: Path) -> None:
-    memories = (Memory("Blue light scatters most.", score=0.75), Memory("No score here."))
+    scored = Memory("Blue light scatters most.", "id", "c", 0.75, 0.5, 0.25, 1.0, "semantic", "optics.md")
+    memories = (scored, Memory("No score here."))
     write(folder, debate_of(turn(0, "Critic", [[2, 3], [8, 9]], memories=memories)))
-    assert "recalled: - Blue light scatters most. (score 0.75) - No score here. Critic compares" in words(shown(folder))
+    parts = "score 0.75: relevance 0.50, recency 0.25, importance 1.00, from optics.md"
+    assert f"recalled: - Blue light scatters most. ({parts}) - No score here. Critic compares" in words(shown(folder))
 
 
 def test_ties_and_candidates_nobody_scored_are_told(folder: Path) -> None:

@@ -155,7 +155,7 @@ def test_a_description_is_plain_data() -> None:
         "model": "big",
         "sampling": {"top_k": 5},
         "agreement": 3,
-        "memory": [["a"], 3, None],
+        "memory": {"collections": ["a"], "k": 3},
     }
 
 

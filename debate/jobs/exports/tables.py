@@ -102,7 +102,7 @@ def _scores_schema(arrow: Any) -> Any:
 
 def _turns_schema(arrow: Any) -> Any:
     text, number, real = arrow.string(), arrow.int32(), arrow.float64()
-    memory = [("text", text), ("id", text), ("collection", text)]
+    memory = [(name, text) for name in ("text", "id", "collection", "kind", "source")]
     memory += [(name, real) for name in ("score", "relevance", "recency", "importance")]
     columns = {"run": text, "task": text, "member": text, "position": number, "round": number, "agent": text}
     columns |= {"shown": arrow.list_(number), "overall": text, "comments": arrow.list_(text)}
