@@ -13,7 +13,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from debate.backends.base import Backend
 from debate.budget import Budget
@@ -26,6 +26,7 @@ from debate.seeds import derive, digest
 from debate.types import Failure, Memory, Task, Usage
 
 _log = logging.getLogger("debate")
+T = TypeVar("T")
 Observer = Callable[[Call, Completion], None]
 """Is told of every completion that a backend gave, once it is recorded."""
 
@@ -92,6 +93,11 @@ class Runner:
             raise
         except Exception as error:
             return failed_by(error, evaluator, task)
+
+    async def drive(self, flow: Flow[T]) -> T:
+        """Drive a flow that is no evaluation to its end, unrecorded. Raises whatever it raises."""
+        value, _ = await self._drive(flow, _Way(self.run, None, None), ())
+        return value
 
     async def _drive(self, flow: Flow[Any], way: _Way, address: Address) -> tuple[Any, Usage]:
         """Drive one flow to its end: what it returns, and what it and its children used."""

@@ -144,6 +144,10 @@ class VLLM:
         except Exception as error:
             raise CallError("engine_refused", f"vLLM refused the request: {error}") from error
 
+    def count_tokens(self, text: str) -> int:
+        """Tokens of a text, once started."""
+        return len(self._started.get_tokenizer().encode(text, add_special_tokens=False))
+
     async def aclose(self) -> None:
         """Shut the engine and its processes down."""
         engine, self._engine = self._engine, None

@@ -11,6 +11,7 @@ from debate.cli import exit_codes
 from debate.cli.cache import cache
 from debate.cli.doctor import doctor
 from debate.cli.export import export
+from debate.cli.memory import memory
 from debate.cli.profiles import profiles
 from debate.cli.resume import resume
 from debate.cli.run import run
@@ -28,6 +29,7 @@ app = typer.Typer(
 for command in (run, resume, show, export, profiles, doctor):
     app.command()(command)
 app.add_typer(cache, name="cache")
+app.add_typer(memory, name="memory")
 
 _CODES: tuple[tuple[type[DebateError], int], ...] = (
     (InputError, exit_codes.BAD_INPUT),

@@ -13,11 +13,14 @@ def export(
     to: Annotated[
         list[str] | None,
         typer.Option(
-            help="scores, turns, preferences, inspect, alpaca_eval or mt_bench; repeatable. [default: scores]"
+            help="scores, turns, preferences, inspect, alpaca_eval, mt_bench or mt_bench_pairs; repeatable.",
+            show_default="scores",
         ),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="File, or folder; by default the run's folder.")] = None,
-    min_margin: Annotated[float, typer.Option(help="Of preference pairs: least distance of the two scores.")] = 0.0,
+    min_margin: Annotated[
+        float, typer.Option(help="Of preference pairs: least distance of the two scores.", min=0)
+    ] = 0.0,
     force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
 ) -> None:
     """Write the results of a run, finished or not, for other tools. A file is written whole or not at all.
@@ -36,6 +39,8 @@ def export(
     for name in names:
         if name not in EXPORTS:
             raise ConfigError(f"there is no format {name!r}", field="--to", hint=", ".join(EXPORTS))
+    if min_margin and "preferences" not in names:
+        raise ConfigError("is of preference pairs", field="--min-margin", hint="add --to preferences")
     run = RunFolder.existing(folder)
     is_file = out is not None and out.suffix != "" and not out.is_dir()
     if is_file and len(names) > 1:

@@ -100,6 +100,13 @@ def run(
             rich_help_panel=_RUN,
         ),
     ] = None,
+    memory: Annotated[
+        str | None,
+        typer.Option(
+            help="Memory store that agents recall from (see `debate memory`), or `built-in` for the seed memories.",
+            rich_help_panel=_RUN,
+        ),
+    ] = None,
     cache: Annotated[
         str | None,
         typer.Option(help="Use replies of the store that are no older than this: 12h, 7d.", rich_help_panel=_RUN),
@@ -139,7 +146,7 @@ def run(
         "rounds": rounds, "over": over, "candidate_order": candidate_order, "mode": mode, "history": history,
         "selection": selection, "temperature": temperature, "reply_tokens": reply_tokens, "out": out, "limit": limit,
         "seed": seed, "max_concurrency": max_concurrency, "token_budget": token_budget, "task_seconds": task_seconds,
-        "store": store, "cache": cache, "max_tokens": max_tokens, "max_seconds": max_seconds,
+        "store": store, "memory": memory, "cache": cache, "max_tokens": max_tokens, "max_seconds": max_seconds,
         "engine_restarts": engine_restarts, "format": format_,
     }  # fmt: skip
     flags: dict[str, Any] = {name: value for name, value in given.items() if value is not None}

@@ -21,6 +21,7 @@ def execute(settings: RunSettings, folder: Path, *, evalset: EvalSet | None, ret
         folder=folder,
         evaluator=settings.debate_evaluator(),
         store=settings.store,
+        memory=settings.memory,
         settings=settings.given(),
         seed=settings.seed,
         max_concurrency=settings.max_concurrency,

@@ -26,10 +26,13 @@ from debate.evaluators.base import Evaluator
 from debate.flow import Completion
 from debate.jobs.evalset import EvalSet
 from debate.jobs.folder import RunFolder
+from debate.jobs.recalling import recalling
 from debate.jobs.replay import reaggregate
 from debate.jobs.results import ResultsFile
 from debate.recording import settings_digest
+from debate.runner import Recaller
 from debate.store import RunRecord, Store
+from debate.store.connecting import without_password
 from debate.store.totals import Totals
 
 _FIRST_WAIT = 1.0
@@ -71,6 +74,7 @@ class Run:
     Attributes:
         evalset: None goes on with the tasks that the run has.
         store: address of the store; None is a SQLite file in the folder.
+        memory: address of the memory store that agents recall from, or `built-in`; None recalls nothing.
         settings: the settings as they were given, for the record.
         max_tokens: prompt and completion tokens that the whole run may use, all its sessions together.
         max_seconds: how long this session may take.
@@ -85,6 +89,7 @@ class Run:
     folder: Path
     evaluator: Evaluator
     store: str | None = None
+    memory: str | None = None
     settings: Mapping[str, Any] | None = None
     seed: int = 0
     max_concurrency: int | None = None
@@ -112,7 +117,9 @@ class Run:
                 pass
         with Store(folder.store_url) as store:
             models = {name: backend.model for name, backend in backends.items()}
-            identity = {"evaluator": self.evaluator.describe(), "models": models}
+            identity: dict[str, Any] = {"evaluator": self.evaluator.describe(), "models": models}
+            if self.memory is not None:
+                identity["memory"] = without_password(self.memory)
             record = store.run(folder.name, identity, seed=self.seed)
             try:
                 self._read_evalset(record)
@@ -205,9 +212,14 @@ class _Session:
     watcher: Watcher
 
     def work(self) -> None:
+        with recalling(self.run.memory, self.record.started_at, self.backends) as memory:
+            self._work(memory)
+
+    def _work(self, memory: Recaller | None) -> None:
         run, record = self.run, self.record
         engine = Engine(
             self.backends,
+            memory=memory,
             seed=record.context.seed,
             max_concurrency=run.max_concurrency,
             today=date.fromisoformat(record.context.today),

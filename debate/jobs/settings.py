@@ -117,6 +117,8 @@ class RunSettings(BaseModel):
     max_concurrency: int | None = Field(default=None, ge=1)
     out: Path | None = None
     store: str | None = None
+    memory: str | None = None
+    """Address of a memory store, or `built-in` for the seed memories alone; None recalls nothing."""
     format: str | None = None
     answers: tuple[Path, ...] = ()
     columns: dict[str, str] = {}

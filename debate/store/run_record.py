@@ -35,10 +35,20 @@ class RunRecord:
     """
 
     def __init__(
-        self, database: Database, run_id: int, name: str, context: RunContext, *, about: Any, lease: Lease | None
+        self,
+        database: Database,
+        run_id: int,
+        name: str,
+        context: RunContext,
+        *,
+        started_at: float,
+        about: Any,
+        lease: Lease | None,
     ) -> None:
         self.name = name
         self.context = context
+        self.started_at = started_at
+        """When the run began, in seconds since 1970; a memory counts ages to this moment."""
         self.about = about
         """What was recorded for people: eval set, settings, versions."""
         self.reading = int(about.get("reading", 0))

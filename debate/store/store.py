@@ -88,9 +88,7 @@ class Store:
                 "about": dict(about or {}),
             }
             row = self._database.run(lambda connection: self._held(connection, name, new))
-            return RunRecord(
-                self._database, row.id, name, RunContext(row.seed, row.today), about=row.about, lease=lease
-            )
+            return self._record(row, lease)
         except BaseException:
             lease.release()
             raise
@@ -124,8 +122,13 @@ class Store:
             there = ", ".join(repr(row.name) for row in rows[-8:]) or "none"
             problem = "which run? there are several" if found else f"there is no run {name!r}"
             raise ConfigError(problem, file=self.place, field="run", hint=f"runs here: {there}")
-        row = found[0]
-        return RunRecord(self._database, row.id, row.name, RunContext(row.seed, row.today), about=row.about, lease=None)
+        return self._record(found[0], None)
+
+    def _record(self, row: Any, lease: Lease | None) -> RunRecord:
+        context = RunContext(row.seed, row.today)
+        return RunRecord(
+            self._database, row.id, row.name, context, started_at=row.created_at, about=row.about, lease=lease
+        )
 
     def runs(self) -> list[str]:
         """The names of all runs, oldest first."""

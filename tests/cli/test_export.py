@@ -60,6 +60,17 @@ def test_a_format_that_is_not_there_and_a_folder_without_a_run_are_refused(run: 
         export(tmp_path)
 
 
+def test_a_margin_is_of_preference_pairs(run: Path) -> None:
+    with pytest.raises(ConfigError, match="--to preferences"):
+        export(run, "--min-margin", 1)
+    assert "preferences.jsonl: 0 rows" in export(run, "--to", "preferences", "--min-margin", 11)
+
+
+def test_what_is_left_out_is_told_with_the_reason(run: Path) -> None:
+    output = export(run, "--to", "preferences", "--min-margin", 11)
+    assert "left out 3: no candidate is better" in output
+
+
 def test_the_file_can_be_named(run: Path, tmp_path: Path) -> None:
     export(run, "--out", tmp_path / "mine.csv")
     assert (tmp_path / "mine.csv").read_text().startswith("run,task,member,")

@@ -63,7 +63,7 @@ def test_all_debates_of_a_step_go_through_one_batch_with_every_prompt_in_each() 
     batches: list[list[int]] = []
 
     class Counting(Engine):
-        def evaluate_batch(self, tasks: Sequence[Task], evaluator: Any) -> list[Evaluation]:
+        def evaluate_batch(self, tasks: Sequence[Task], evaluator: Any, run: Any = None) -> list[Evaluation]:
             batches.append([len(task.candidates) for task in tasks])
             return super().evaluate_batch(tasks, evaluator)
 

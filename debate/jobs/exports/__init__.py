@@ -27,6 +27,9 @@ EXPORTS: Mapping[str, Export] = {
     "inspect": Export(tools.write_inspect, "inspect.jsonl", "scores for inspect's precomputed_scores"),
     "alpaca_eval": Export(pairs.write_alpaca_eval, "annotations.json", "AlpacaEval annotations, of pairs"),
     "mt_bench": Export(tools.write_mt_bench, "judgments.jsonl", "MT-bench judgments, a score of 1 to 10 a model"),
+    "mt_bench_pairs": Export(
+        tools.write_mt_bench_pairs, "pair_judgments.jsonl", "MT-bench judgments, who wins of each two models"
+    ),
 }
 """By the names that `debate export --to` takes."""
 

@@ -17,7 +17,7 @@ def write_preferences(results: Results, path: Path, run: str, min_margin: float 
     """A line for the best candidate and each that is worse: prompt, chosen, rejected, margin.
 
     The margin is the distance of their scores on the evaluation's scale, above `min_margin`. Ties for the best give no
-    pair among themselves; a candidate without a score gives none.
+    pair among themselves; a candidate without a score gives none, nor does one with the very text of the best.
     """
     written = Written()
     return write_lines(path, _per_task(results, partial(_pairs, run=run, min_margin=min_margin), written), written)
@@ -57,9 +57,11 @@ def _pairs(task: Task, evaluation: Evaluation, run: str, min_margin: float) -> l
             "run": run,
         }
         for j in scored
-        if scores[best] - scores[j] > 0 and scores[best] - scores[j] >= min_margin
+        if scores[best] - scores[j] > 0
+        and scores[best] - scores[j] >= min_margin
+        and task.candidates[j].text != task.candidates[best].text  # nothing to prefer
     ]
-    return rows or "no candidate is better than another by the margin"
+    return rows or "no candidate is better than a different one by the margin"
 
 
 def _annotation(task: Task, evaluation: Evaluation, run: str) -> list[dict[str, Any]] | str:

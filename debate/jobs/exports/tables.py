@@ -7,10 +7,12 @@ balanced debate, the members of a panel) have rows of their own; `member` is the
 from __future__ import annotations
 
 import csv
+import json
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import import_module
 from itertools import islice
+from operator import methodcaller
 from pathlib import Path
 from typing import Any
 
@@ -21,18 +23,61 @@ from debate.types import Task, Turn
 
 _BATCH = 4096
 Row = dict[str, Any]
+Columns = Mapping[str, Callable[[Any], Any]]
+"""Names, and from the pyarrow module the type of each; pyarrow is loaded for parquet alone."""
+
+_text, _number, _real = methodcaller("string"), methodcaller("int32"), methodcaller("float64")
+
+
+def _list_of(kind: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda arrow: arrow.list_(kind(arrow))
+
+
+def _memory(arrow: Any) -> Any:
+    texts = [(name, arrow.string()) for name in ("text", "id", "collection", "kind", "source")]
+    return arrow.struct(
+        [*texts, *((name, arrow.float64()) for name in ("score", "relevance", "recency", "importance"))]
+    )
+
+
+_PLACE: Columns = {"run": _text, "task": _text, "member": _text}
+_SCORES: Columns = {
+    **_PLACE,
+    "round": _number,
+    "agent": _text,
+    "candidate": _number,
+    "generator": _text,
+    "component": _text,
+    "score": _real,
+    "comment": _text,
+    "reason": _text,
+}
+_TURNS: Columns = {
+    **_PLACE,
+    "position": _number,
+    "round": _number,
+    "agent": _text,
+    "shown": _list_of(_number),
+    "overall": _text,
+    "comments": _list_of(_text),
+    "failure_reason": _text,
+    "failure_message": _text,
+    "rejected": _list_of(_text),
+    "neutralised": _number,
+    "memories": _list_of(_memory),
+}
 
 
 def write_scores(results: Results, path: Path, run: str) -> Written:
     """Columns: run, task, member, round, agent, candidate, generator, component, score, comment, reason."""
     rows = (row for task, evaluation in results for row in _score_rows(run, task, evaluation, ""))
-    return _write(rows, path, _scores_schema)
+    return _write(rows, path, _SCORES)
 
 
 def write_turns(results: Results, path: Path, run: str) -> Written:
     """Columns: run, task, member, position, round, agent, overall, comments, failure, memories, and more."""
     rows = (row for task, evaluation in results for row in _turn_rows(run, task, evaluation, ""))
-    return _write(rows, path, _turns_schema)
+    return _write(rows, path, _TURNS)
 
 
 def _members(evaluation: Evaluation, member: str) -> Iterator[tuple[Evaluation, str]]:
@@ -93,39 +138,22 @@ def _turn_rows(run: str, task: Task, evaluation: Evaluation, member: str) -> Ite
         yield from _turn_rows(run, task, each, path)
 
 
-def _scores_schema(arrow: Any) -> Any:
-    text, number = arrow.string(), arrow.int32()
-    columns = {"run": text, "task": text, "member": text, "round": number, "agent": text, "candidate": number}
-    columns |= {"generator": text, "component": text, "score": arrow.float64(), "comment": text, "reason": text}
-    return arrow.schema(list(columns.items()))
+def _write(rows: Iterable[Row], path: Path, columns: Columns) -> Written:
+    return (_write_csv if path.suffix.lower() == ".csv" else _write_parquet)(rows, path, columns)
 
 
-def _turns_schema(arrow: Any) -> Any:
-    text, number, real = arrow.string(), arrow.int32(), arrow.float64()
-    memory = [(name, text) for name in ("text", "id", "collection", "kind", "source")]
-    memory += [(name, real) for name in ("score", "relevance", "recency", "importance")]
-    columns = {"run": text, "task": text, "member": text, "position": number, "round": number, "agent": text}
-    columns |= {"shown": arrow.list_(number), "overall": text, "comments": arrow.list_(text)}
-    columns |= {"failure_reason": text, "failure_message": text, "rejected": arrow.list_(text)}
-    columns |= {"neutralised": number, "memories": arrow.list_(arrow.struct(memory))}
-    return arrow.schema(list(columns.items()))
-
-
-def _write(rows: Iterable[Row], path: Path, schema: Callable[[Any], Any]) -> Written:
-    return _write_csv(rows, path) if path.suffix.lower() == ".csv" else _write_parquet(rows, path, schema)
-
-
-def _write_parquet(rows: Iterable[Row], path: Path, schema: Callable[[Any], Any]) -> Written:
+def _write_parquet(rows: Iterable[Row], path: Path, columns: Columns) -> Written:
     try:
         arrow: Any = import_module("pyarrow")  # it has no types
         parquet: Any = import_module("pyarrow.parquet")
     except ImportError:
         hint = "pip install 'debate-eval[parquet]', or name a file that ends in .csv"
         raise ConfigError("parquet needs a library", file=path, hint=hint) from None
-    written, columns, rows = Written(), schema(arrow), iter(rows)
-    with whole(path) as temporary, parquet.ParquetWriter(temporary, columns) as file:
+    schema = arrow.schema([(name, kind(arrow)) for name, kind in columns.items()])
+    written, rows = Written(), iter(rows)
+    with whole(path) as temporary, parquet.ParquetWriter(temporary, schema) as file:
         while batch := list(islice(rows, _BATCH)):
-            file.write_table(arrow.Table.from_pylist([_valid(row) for row in batch], schema=columns))
+            file.write_table(arrow.Table.from_pylist([_valid(row) for row in batch], schema=schema))
             written.rows += len(batch)
     return written
 
@@ -143,14 +171,17 @@ def _valid(value: Any) -> Any:
             return value
 
 
-def _write_csv(rows: Iterable[Row], path: Path) -> Written:
+def _write_csv(rows: Iterable[Row], path: Path, columns: Columns) -> Written:
+    """Null is an empty field; a list is JSON in its field."""
     written = Written()
     with whole(path) as temporary, temporary.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file:
-        writer: Any = None
+        writer = csv.DictWriter(file, list(columns))
+        writer.writeheader()
         for row in rows:
-            if writer is None:
-                writer = csv.DictWriter(file, list(row))
-                writer.writeheader()
-            writer.writerow(row)
+            writer.writerow({name: _field(value) for name, value in row.items()})
             written.rows += 1
     return written
+
+
+def _field(value: Any) -> Any:
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, list) else value

@@ -5,11 +5,16 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+from debate.evaluation import Evaluation
 from debate.jobs.exports.writing import Results, Written, model_of, write_lines
 from debate.types import Task
+
+_TIE = 0.1
+"""Ratings of 1 to 10 that are no further apart are a tie: FastChat's TIE_DELTA."""
 
 
 def write_inspect(results: Results, path: Path, run: str) -> Written:
@@ -66,12 +71,71 @@ def _judgments(results: Results, run: str, written: Written) -> Iterator[dict[st
                 written.skipped["a candidate has no score"] += 1
                 continue
             yield {
-                "question_id": int(task.id) if task.id.isdecimal() else task.id,
+                "question_id": _question_id(task),
                 "model": model_of(task, j),
                 "judge": [evaluation.evaluator, run],
                 "user_prompt": task.x,
                 "judgment": evaluation.feedback(j),
-                "score": 1.0 + 9.0 * evaluation.scale.to_unit(score),
+                "score": _rating(evaluation, j),
                 "turn": 1,
                 "tstamp": 0.0,
             }
+
+
+def write_mt_bench_pairs(results: Results, path: Path, run: str) -> Written:
+    """A line for each two scored candidates: who wins either game, `model_1`, `model_2` or `tie`.
+
+    Both are rated on 1 to 10 as by `write_mt_bench`; within 0.1 it is a tie. The games are the two orders of a balanced
+    debate, the first being that in which `model_1` was shown first; any other evaluation stands for both.
+    """
+    written = Written()
+    return write_lines(path, _pair_judgments(results, run, written), written)
+
+
+def _pair_judgments(results: Results, run: str, written: Written) -> Iterator[dict[str, Any]]:
+    for task, evaluation in results:
+        scored = [j for j, score in enumerate(evaluation.scores.tolist()) if not math.isnan(score)]
+        if len(scored) < 2:
+            written.skipped["fewer than two candidates have a score"] += 1
+        for a, b in combinations(scored, 2):
+            first, second = _games(evaluation, a, b)
+            yield {
+                "question_id": _question_id(task),
+                "model_1": model_of(task, a),
+                "model_2": model_of(task, b),
+                "g1_winner": _winner(first, a, b),
+                "g2_winner": _winner(second, a, b),
+                "judge": [evaluation.evaluator, run],
+                "g1_user_prompt": task.x,
+                "g1_judgment": f"{first.feedback(a)}\n\n{first.feedback(b)}",
+                "g2_user_prompt": task.x,
+                "g2_judgment": f"{second.feedback(b)}\n\n{second.feedback(a)}",
+                "m1_score": _rating(evaluation, a),
+                "m2_score": _rating(evaluation, b),
+                "turn": 1,
+                "tstamp": 0.0,
+            }
+
+
+def _games(evaluation: Evaluation, a: int, b: int) -> tuple[Evaluation, Evaluation]:
+    """The evaluation that showed `a` before `b`, and the one that showed it after."""
+    if len(evaluation.members) != 2 or evaluation.order_agreement is None:
+        return evaluation, evaluation
+    one, other = evaluation.members
+    shown = list(one.transcript.turns[0].labels.values())
+    return (one, other) if shown.index(a) < shown.index(b) else (other, one)
+
+
+def _winner(evaluation: Evaluation, a: int, b: int) -> str:
+    gap = _rating(evaluation, a) - _rating(evaluation, b)
+    return "tie" if abs(gap) <= _TIE else "model_1" if gap > 0 else "model_2"
+
+
+def _rating(evaluation: Evaluation, j: int) -> float:
+    """A score on 1 to 10, where 10 is best."""
+    return 1.0 + 9.0 * evaluation.scale.to_unit(evaluation.scores[j].item())
+
+
+def _question_id(task: Task) -> int | str:
+    """A number, as MT-bench has them, where that says the same."""
+    return int(task.id) if task.id.isdecimal() and str(int(task.id)) == task.id else task.id

@@ -1,0 +1,74 @@
+"""Recalls answered from one database: what they need is read in one go, then `recalling` ranks.
+
+Knows nothing of how memories came to be there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from debate.memory.choosing import Indexes
+from debate.memory.database import Database
+from debate.memory.embedders import pieces_of
+from debate.memory.identity import check_embedder
+from debate.memory.recalling import Asked, recall_together
+from debate.memory.request import RecallRequest
+from debate.memory.shelf import Shelf
+from debate.memory.vectors import VectorCache
+from debate.types import Memory
+
+
+class Answerer:
+    """Answers recalls. Thread-safe.
+
+    Args:
+        database, vectors, shelf, indexes: of one store.
+        count_tokens: the judge's tokenizer.
+        clock: seconds since 1970, for requests without a moment.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        vectors: VectorCache,
+        shelf: Shelf,
+        indexes: Indexes,
+        count_tokens: Callable[[str], int],
+        clock: Callable[[], float],
+    ) -> None:
+        self._database = database
+        self._vectors = vectors
+        self._shelf = shelf
+        self._indexes = indexes
+        self._count_tokens = count_tokens
+        self._clock = clock
+
+    def answer(
+        self, requests: Sequence[RecallRequest], count_tokens: Callable[[str], int] | None = None
+    ) -> list[list[Memory]]:
+        """The memories of each request, best first: one batch is embedded, and each collection is searched once.
+
+        `count_tokens` is another judge's tokenizer.
+
+        Raises:
+            ConfigError: when the embedder is not the store's, or cannot be used.
+            StoreError, BackendError: when the store or the embedder cannot be asked.
+        """
+        if not requests:
+            return []
+        embedder = self._vectors.embedder
+        with self._database.read() as connection:
+            if not check_embedder(self._database, connection, embedder):
+                return [[] for _ in requests]
+            snapshots = self._shelf.snapshots(connection, {name for each in requests for name in each.collections})
+        now = self._clock()
+        pieces = [[piece for query in each.queries for piece in pieces_of(embedder, query)] for each in requests]
+        vectors = self._vectors.of_queries([piece for each in pieces for piece in each])  # (Q, D)
+        asked: list[Asked] = []
+        begin = 0
+        for request, own in zip(requests, pieces, strict=True):
+            queries = vectors[begin : begin + len(own)]
+            begin += len(own)
+            there = [snapshots[name] for name in request.collections if name in snapshots]
+            asked.append(Asked(request, queries, now if request.now is None else request.now, there))
+        return recall_together(asked, self._indexes.of, count_tokens or self._count_tokens)

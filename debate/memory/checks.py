@@ -1,0 +1,110 @@
+"""What may stand in a memory or a recall: kinds, names, texts, moments.
+
+Everything that comes from outside is checked here, once. Knows nothing of where it is kept.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, Literal, cast, get_args
+
+from debate.errors import ConfigError
+
+Kind = Literal["episodic", "semantic", "reflection"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+Moment = float | datetime
+"""Seconds since 1970 in UTC, or a datetime that knows its zone."""
+
+MAX_NAME = 200
+"""Characters of a collection's name or an id."""
+MAX_SOURCE = 500
+
+
+def seconds(moment: Moment, where: str) -> float:
+    """A moment as seconds since 1970, to the microsecond.
+
+    Raises:
+        ConfigError: for a datetime without a zone, or a moment before 1970 or after 9999.
+    """
+    if isinstance(moment, datetime):
+        if moment.tzinfo is None:
+            raise ConfigError("has no time zone", field=where, hint="datetime(..., tzinfo=UTC)")
+        moment = moment.timestamp()
+    if not 0 <= moment < _END:
+        raise ConfigError(f"must be seconds since 1970, got {moment}", field=where)
+    return round(float(moment), 6)
+
+
+_END = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
+
+
+def checked_name(name: object, where: str) -> str:
+    """A name that every database keeps as it is: names that differ in case or Unicode form are different ones.
+
+    Raises:
+        ConfigError: for anything but 1 to 200 characters of valid Unicode without NUL.
+    """
+    return _bounded(name, where, MAX_NAME)
+
+
+def _bounded(given: object, where: str, longest: int) -> str:
+    text = checked_text(given, where)
+    if not 1 <= len(text) <= longest or "\0" in text:
+        raise ConfigError(f"must have 1 to {longest} characters and no NUL", field=where)
+    return text
+
+
+def checked_source(source: object) -> str:
+    """Where a memory comes from: 1 to 500 characters of valid Unicode without NUL.
+
+    Raises:
+        ConfigError: for anything else.
+    """
+    return _bounded(source, "source", MAX_SOURCE)
+
+
+def checked_text(text: object, where: str) -> str:
+    """A string in valid Unicode.
+
+    Raises:
+        ConfigError: for anything else.
+    """
+    if not isinstance(text, str):
+        raise ConfigError(f"must be a string, got {type(text).__name__}", field=where)
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise ConfigError(f"is not valid Unicode: lone surrogate at character {error.start}", field=where) from None
+    return text
+
+
+def checked_kind(kind: object) -> Kind:
+    """One of the kinds.
+
+    Raises:
+        ConfigError: for anything else.
+    """
+    if kind not in KINDS:
+        raise ConfigError(f"must be one of {', '.join(KINDS)}, got {kind!r}", field="kind")
+    return kind
+
+
+def checked_metadata(given: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Metadata as plain JSON data.
+
+    Raises:
+        ConfigError: for what JSON cannot hold.
+    """
+    try:
+        return cast("dict[str, Any]", json.loads(canonical(dict(given or {}))))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ConfigError(f"must be plain JSON data: {error}", field="metadata") from None
+
+
+def canonical(value: object) -> str:
+    """Canonical JSON: compact, keys in order. ValueError for NaN and infinities, and for half surrogate pairs."""
+    text = json.dumps(value, ensure_ascii=False, sort_keys=True, allow_nan=False, separators=(",", ":"))
+    text.encode("utf-8")
+    return text

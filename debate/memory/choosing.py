@@ -1,0 +1,81 @@
+"""Which index serves a collection: the exact one, Chroma, or for `auto` whichever is faster at its size.
+
+Knows nothing of queries.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+import threading
+from collections.abc import Callable
+from typing import Literal, get_args
+
+from debate.errors import ConfigError, StoreError
+from debate.memory.chroma import ChromaIndex
+from debate.memory.exact import ExactIndex
+from debate.memory.index import VectorIndex
+from debate.memory.snapshot import Snapshot
+
+IndexChoice = Literal["auto", "exact", "chroma"]
+AUTO_FROM = 200_000
+"""Memories from which `auto` takes Chroma for a collection; see the measurements in the documentation."""
+
+_log = logging.getLogger("debate")
+
+
+class Indexes:
+    """The indexes of one store.
+
+    Args:
+        choice: what the user asked for.
+        open_chroma: makes the Chroma index.
+        has_server: whether Chroma is a server, so that its library is not needed here.
+
+    Raises:
+        ConfigError, StoreError: when Chroma is asked for and cannot be had.
+    """
+
+    def __init__(self, choice: IndexChoice, open_chroma: Callable[[], ChromaIndex], *, has_server: bool) -> None:
+        if choice not in get_args(IndexChoice):
+            raise ConfigError(f"there is no index {choice!r}", field="index", hint="auto, exact or chroma")
+        self._choice = choice
+        self._open_chroma = open_chroma
+        self._can_have_chroma = has_server or importlib.util.find_spec("chromadb") is not None
+        self._exact = ExactIndex()
+        self._chroma: ChromaIndex | None = open_chroma() if choice == "chroma" else None
+        self._lock = threading.Lock()
+
+    def of(self, snapshot: Snapshot) -> VectorIndex:
+        """The index that serves a collection."""
+        if snapshot.matrix is not None:
+            return self._exact
+        assert self._chroma is not None
+        return self._chroma
+
+    def is_exact(self, n_memories: int) -> bool:
+        """Whether a collection of so many memories is served by the exact index, which holds its vectors."""
+        if self._choice != "auto":
+            return self._choice == "exact"
+        return n_memories < AUTO_FROM or self.chroma() is None
+
+    def chroma(self) -> ChromaIndex | None:
+        """Chroma, where it is used; for `auto` opened now. None where it cannot be had, which is said once."""
+        with self._lock:
+            if self._chroma is None and self._choice == "auto" and self._can_have_chroma:
+                try:
+                    self._chroma = self._open_chroma()
+                except (ConfigError, StoreError) as error:
+                    self._can_have_chroma = False
+                    _log.warning("recalling without Chroma, which is slower: %s", error)
+            return self._chroma
+
+    @property
+    def opened(self) -> ChromaIndex | None:
+        """Chroma, where it is open already."""
+        return self._chroma
+
+    def close(self) -> None:
+        """Let go of Chroma."""
+        if self._chroma is not None:
+            self._chroma.close()

@@ -1,0 +1,76 @@
+"""What an embedder is, and how what one returned is checked.
+
+Knows no particular embedder, and nothing of memories: texts go in, one unit vector a text comes out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from debate.errors import ConfigError
+
+Vectors = NDArray[np.float32]
+
+
+class Embedder(Protocol):
+    """Turns texts into vectors whose inner product says how near two texts are in meaning.
+
+    Two further members are used where they are there, `is_reproducible` and `pieces`: see the functions of these names.
+    """
+
+    @property
+    def id(self) -> str:
+        """Names the model and all that shapes its vectors; vectors of different ids are never mixed."""
+        ...
+
+    @property
+    def dimension(self) -> int:
+        """D, the length of a vector."""
+        ...
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """One unit row a text, (N, D). A long text is read as a whole, never cut silently."""
+        ...
+
+
+def pieces_of(embedder: Embedder, text: str) -> list[str]:
+    """A query in the pieces that are embedded one by one: the best match among them counts.
+
+    Where the model reads a limited length, `embedder.pieces(text)` gives pieces that it reads whole, overlapping a
+    little; the text itself where it is short.
+    """
+    pieces: Callable[[str], list[str]] | None = getattr(embedder, "pieces", None)
+    return [text] if pieces is None else pieces(text)
+
+
+def is_reproducible(embedder: Embedder) -> bool:
+    """Whether a text's vector is the same bits whatever is embedded beside it, at no cost worth keeping it for.
+
+    Vectors of queries are kept in the store where it is not so.
+    """
+    return bool(getattr(embedder, "is_reproducible", False))
+
+
+def embedded(embedder: Embedder, texts: Sequence[str]) -> Vectors:
+    """What the embedder says of some texts, (N, D), checked; rows are brought to unit length.
+
+    Raises:
+        ConfigError: when it is not one finite, non-zero vector of the embedder's dimension for each text.
+    """
+    if not texts:
+        return np.zeros((0, embedder.dimension), np.float32)
+    try:
+        rows = np.asarray(cast("Any", embedder.embed(texts)), dtype=np.float64)  # (N, D)
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"{embedder.id} gave no vectors: {error}", field="embedder") from None
+    if rows.shape != (len(texts), embedder.dimension):
+        wanted = (len(texts), embedder.dimension)
+        raise ConfigError(f"{embedder.id} gave an array of shape {rows.shape}, not {wanted}", field="embedder")
+    norms = np.sqrt(np.einsum("nd,nd->n", rows, rows))  # (N,)
+    if not (np.isfinite(norms).all() and (norms > 0).all()):
+        raise ConfigError(f"{embedder.id} gave a vector that is zero or not finite", field="embedder")
+    return (rows / norms[:, None]).astype(np.float32)  # (N, D)

@@ -1,0 +1,145 @@
+"""Memories as JSONL, one a line: how they leave a store, enter another, and ship with a project.
+
+A line needs `collection` and `text`; the other keys have defaults. An export that is read into an empty store and
+exported again is the same file to the byte. Vectors are not exchanged: whoever reads the texts embeds them. Knows
+nothing of SQL.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from debate.errors import ConfigError, InputError, StoreError
+from debate.memory.checks import Kind, canonical, checked_metadata, checked_name, checked_source, checked_text, seconds
+from debate.memory.new_memory import NewMemory, memory_id
+from debate.plain_words import first_finding
+
+_LONGEST_LINE = 4_000_000
+"""Characters."""
+
+
+class _Line(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    id: str | None = None
+    collection: str
+    text: str
+    kind: Kind = "semantic"
+    importance: float = Field(default=5, ge=0, le=10)
+    created_at: str | float | None = None
+    source: str | None = None
+    metadata: dict[str, Any] = {}
+
+
+def write_memories(path: Path, memories: Iterable[NewMemory]) -> int:
+    """Write memories to a file, which appears whole or not at all; returns how many.
+
+    Raises:
+        StoreError: when it cannot be written.
+    """
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
+    n = 0
+    try:
+        with unfinished.open("w", encoding="utf-8") as file:
+            for each in memories:
+                file.write(canonical(_as_line(each)) + "\n")
+                n += 1
+            file.flush()
+            os.fsync(file.fileno())
+        unfinished.replace(path)
+    except OSError as error:
+        raise StoreError(f"{path}: cannot be written: {error.strerror}") from None
+    finally:
+        unfinished.unlink(missing_ok=True)
+    return n
+
+
+def _as_line(memory: NewMemory) -> dict[str, Any]:
+    return {
+        "id": memory.id,
+        "collection": memory.collection,
+        "text": memory.text,
+        "kind": memory.kind,
+        "importance": memory.importance,
+        "created_at": datetime.fromtimestamp(memory.created_at, UTC).isoformat(timespec="microseconds"),
+        "source": memory.source,
+        "metadata": dict(memory.metadata),
+    }
+
+
+def read_memories(path: Path, now: Callable[[], float]) -> list[NewMemory]:
+    """All memories of a file. What has no moment gets that of now; what has no id, the one its content has.
+
+    Raises:
+        ConfigError: with file, line and field, for a line that is no memory; and for an id that stands twice.
+    """
+    found: dict[str, NewMemory] = {}
+    for number, line in _lines(path):
+        memory = _read(path, number, line, now)
+        if found.setdefault(memory.id, memory) is not memory and found[memory.id].text != memory.text:
+            raise ConfigError(f"{memory.id!r} stands for another memory too", file=path, line=number, field="id")
+    return list(found.values())
+
+
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    try:
+        with path.open(encoding="utf-8") as file:
+            number = 0
+            while line := file.readline(_LONGEST_LINE):
+                number += 1
+                if len(line) == _LONGEST_LINE:
+                    raise ConfigError(f"is longer than {_LONGEST_LINE} characters", file=path, line=number)
+                if line.strip():
+                    yield number, line
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"is not UTF-8: {error.reason}", file=path) from None
+    except OSError as error:
+        raise ConfigError(f"cannot be read: {error.strerror}", file=path) from None
+
+
+def _read(path: Path, number: int, line: str, now: Callable[[], float]) -> NewMemory:
+    try:
+        data: object = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"is not JSON: {error}", file=path, line=number) from None
+    try:
+        return _checked(_Line.model_validate(data), now)
+    except ValidationError as error:
+        finding = first_finding(error, _Line)
+        field = ".".join(map(str, finding.loc)) or None
+        raise ConfigError(finding.message, file=path, line=number, field=field, hint=finding.hint) from None
+    except InputError as error:
+        raise ConfigError(error.problem, file=path, line=number, field=error.field, hint=error.hint) from None
+
+
+def _checked(line: _Line, now: Callable[[], float]) -> NewMemory:
+    created = None if line.created_at is None else _moment(line.created_at)
+    source = None if line.source is None else checked_source(line.source)
+    collection, text = checked_name(line.collection, "collection"), checked_text(line.text, "text")
+    given = None if line.id is None else checked_name(line.id, "id")
+    return NewMemory(
+        id=given or memory_id(collection, text, line.kind, source, created),
+        collection=collection,
+        text=text,
+        kind=line.kind,
+        importance=line.importance,
+        created_at=now() if created is None else created,
+        source=source,
+        metadata=checked_metadata(line.metadata),
+    )
+
+
+def _moment(given: str | float) -> float:
+    if isinstance(given, str):
+        try:
+            return seconds(datetime.fromisoformat(given), "created_at")
+        except ValueError:
+            raise ConfigError(f"is no ISO date: {given!r}", field="created_at") from None
+    return seconds(given, "created_at")

@@ -1,0 +1,276 @@
+"""A memory store: collections of memories, recalled by relevance, recency and importance.
+
+The truth is in SQL; vectors are kept beside it, and an index only finds what is near. This is where the parts meet:
+`writing` adds and forgets, `answering` recalls, `exchange` reads and writes files, `upkeep` verifies and rebuilds.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any, Self
+
+from sqlalchemy import func, select
+
+from debate.errors import ConfigError
+from debate.flow import Recall
+from debate.memory.answering import Answerer
+from debate.memory.checks import Moment, checked_kind, seconds
+from debate.memory.choosing import IndexChoice, Indexes
+from debate.memory.chroma import ChromaIndex, open_chroma, prefix_of
+from debate.memory.database import Database
+from debate.memory.embedders import Embedder, embedder_named
+from debate.memory.exchange import read_memories, write_memories
+from debate.memory.new_memory import new_memories
+from debate.memory.newest import newest
+from debate.memory.ranking import estimated_tokens
+from debate.memory.recaller import BatchingRecaller
+from debate.memory.request import RecallRequest, WeightsLike, request_for
+from debate.memory.shelf import Shelf
+from debate.memory.tables import COLLECTIONS, MEMORIES
+from debate.memory.upkeep import Report, Upkeep
+from debate.memory.vectors import VectorCache
+from debate.memory.writing import Writer, conditions, kept_memories
+from debate.types import Memory
+
+
+class MemoryStore:
+    """Collections of memories in one SQL database, made when opened. Close it when done; thread-safe.
+
+    >>> with MemoryStore("sqlite:///memories.sqlite") as store:
+    ...     store.add("general/Critic", "Canberra has been the capital since 1913.", source="almanac")
+    ...     store.recall("general/Critic", "What is the capital of Australia?", k=3)
+
+    Args:
+        url: `sqlite:///PATH`, a bare path, or `postgresql://USER@HOST/NAME`.
+        embedder: `minilm`, `hashing`, or an `Embedder`. The first memory settles it for the store.
+        index: `exact` compares everything with everything; `chroma` is approximate; `auto` takes whichever is faster at
+            a collection's size.
+        chroma: a folder for embedded Chroma, or a server as `http://HOST:PORT`; None is a folder beside a SQLite file.
+        count_tokens: the judge's tokenizer, for `max_tokens`; None estimates, rather too many than too few.
+        clock: seconds since 1970, for what is added or recalled without a moment.
+
+    Raises:
+        ConfigError: for an address, embedder or index that cannot be used.
+        StoreError: when the database cannot be opened, or another process holds the Chroma folder.
+    """
+
+    def __init__(
+        self,
+        url: str | Path,
+        embedder: str | Embedder = "minilm",
+        index: IndexChoice = "auto",
+        *,
+        chroma: str | Path | None = None,
+        count_tokens: Callable[[str], int] | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._embedder = embedder_named(embedder)
+        self._clock = clock
+        self._database = Database(str(url))
+        self._vectors = VectorCache(self._database, self._embedder)
+        try:
+            self._indexes = Indexes(index, lambda: self._chroma_index(chroma), has_server="://" in str(chroma))
+        except BaseException:
+            self._database.close()
+            raise
+        self._shelf = Shelf(self._database, self._embedder.id, lambda: self._embedder.dimension, self._indexes.is_exact)
+        self._writer = Writer(self._database, self._vectors)
+        self._answerer = Answerer(
+            self._database, self._vectors, self._shelf, self._indexes, count_tokens or estimated_tokens, self._now
+        )
+        self._upkeep = Upkeep(self._database, self._vectors, self._shelf, self._indexes)
+        self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="debate-memory")
+
+    @property
+    def place(self) -> str:
+        """The file, or the server's address without its password."""
+        return self._database.place
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of everything. Safe to call twice."""
+        self._executor.shutdown()
+        self._indexes.close()
+        self._database.close()
+
+    # ---- what is remembered
+
+    def add(
+        self,
+        collection: str,
+        texts: str | Sequence[str],
+        source: str | None = None,
+        kind: str = "semantic",
+        importance: float = 5,
+        created_at: Moment | None = None,
+        *,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> list[str]:
+        """Keep one memory or several; returns their ids once they are safe. What is there already stays as it is.
+
+        A memory is the same when collection, text, kind, source and the moment, where one is given, are.
+
+        Args:
+            collection: any name; those that differ in case or Unicode form are different ones.
+            texts: one text, or several.
+            source: where they come from, such as a task's id; `exclude_sources` and `forget` go by it.
+            kind: `episodic`, `semantic` or `reflection`.
+            importance: 0 to 10.
+            created_at: None is now.
+            metadata: plain JSON data.
+
+        Raises:
+            ConfigError: for what cannot be kept; nothing is added then.
+            StoreError: when it cannot be written; adding the same again completes it.
+        """
+        memories = new_memories(
+            collection, _listed(texts), source, kind, importance, created_at, metadata=metadata, now=self._now
+        )
+        self._writer.add(memories)
+        return [memory.id for memory in memories]
+
+    def forget(
+        self,
+        collection: str | None = None,
+        *,
+        ids: str | Sequence[str] | None = None,
+        source: str | None = None,
+        kind: str | None = None,
+        before: Moment | None = None,
+        dry_run: bool = False,
+    ) -> list[str]:
+        """Erase the memories for which all that is given holds, from every copy; returns their ids.
+
+        Args:
+            collection: of this collection.
+            ids: with these ids.
+            source: from this source.
+            kind: of this kind.
+            before: made before this moment.
+            dry_run: only say which they would be.
+
+        Raises:
+            ConfigError: when nothing is given, for that would be everything.
+        """
+        which = conditions(
+            collection,
+            None if ids is None else _listed(ids),
+            source,
+            kind and checked_kind(kind),
+            None if before is None else seconds(before, "before"),
+        )
+        if not which:
+            raise ConfigError("say what to forget: a collection, ids, a source, a kind, or a moment", field="forget")
+        gone = self._writer.forget(which, dry_run=dry_run)
+        if gone and not dry_run:
+            self._upkeep.follow()
+        return gone
+
+    def collections(self) -> dict[str, int]:
+        """The number of memories in each collection that has any, by name."""
+        query = (
+            select(COLLECTIONS.c.name, func.count())
+            .join(MEMORIES, MEMORIES.c.collection_id == COLLECTIONS.c.id)
+            .group_by(COLLECTIONS.c.name)
+        )
+        with self._database.read() as connection:
+            return dict(sorted((name, count) for name, count in connection.execute(query)))
+
+    def newest(self, collection: str, n: int) -> list[Memory]:
+        """The memories that were made last, newest first, without scores."""
+        with self._database.read() as connection:
+            return newest(connection, collection, n)
+
+    # ---- what is recalled
+
+    def recall(
+        self,
+        collections: str | Sequence[str],
+        queries: str | Sequence[str],
+        k: int = 8,
+        max_tokens: int | None = None,
+        now: Moment | None = None,
+        weights: WeightsLike = None,
+        exclude_sources: str | Sequence[str] = (),
+        **more: Any,
+    ) -> list[Memory]:
+        """The memories that fit best, best first, each with its score and the parts of it. Changes nothing.
+
+        See `RecallRequest` for the arguments; `more` are those of its that are not listed here.
+
+        Raises:
+            ConfigError: for a request that is out of range, or an embedder that is not the store's.
+            StoreError, BackendError: when the store or the embedder cannot be asked.
+        """
+        return self.recall_many(
+            [RecallRequest(collections, queries, k, max_tokens, now, weights, exclude_sources, **more)]
+        )[0]
+
+    def recall_many(self, requests: Iterable[RecallRequest | Mapping[str, Any]]) -> list[list[Memory]]:
+        """Answer many recalls together, in their order: one batch is embedded, and each collection is searched once."""
+        return self._answerer.answer(
+            [each if isinstance(each, RecallRequest) else RecallRequest(**each) for each in requests]
+        )
+
+    def recaller(
+        self, now: Moment | None = None, *, count_tokens: Callable[[str], int] | None = None, **settings: Any
+    ) -> BatchingRecaller:
+        """The store as an engine asks it: `Engine(backend, memory=store.recaller())`.
+
+        Args:
+            now: the moment that ages are counted to in the whole run; None is now.
+            count_tokens: the judge's tokenizer; None is the store's.
+            settings: of every recall, by the names of `RecallRequest`, where the recall does not say otherwise.
+        """
+        moment = self._now() if now is None else seconds(now, "now")
+
+        def request_of(recall: Recall) -> RecallRequest:
+            return request_for(recall, moment, settings)
+
+        return BatchingRecaller(partial(self._answerer.answer, count_tokens=count_tokens), request_of, self._executor)
+
+    # ---- upkeep
+
+    def export(self, path: str | Path, collections: str | Sequence[str] | None = None) -> int:
+        """Write memories as JSONL, in a fixed order; returns how many. The file appears whole or not at all."""
+        which = [] if collections is None else [COLLECTIONS.c.name.in_(_listed(collections))]
+        with self._database.read() as connection:
+            return write_memories(Path(path), kept_memories(connection, which))
+
+    def import_(self, path: str | Path) -> int:
+        """Add the memories of a JSONL file, all or, when a line is wrong, none; returns how many are new.
+
+        Raises:
+            ConfigError: with file, line and field, for a line that is no memory.
+        """
+        return self._writer.add(read_memories(Path(path), self._now))
+
+    def verify(self) -> Report:
+        """Look at everything and change nothing; the report's `problems` is empty when all is well."""
+        return self._upkeep.verify()
+
+    def rebuild(self) -> int:
+        """Make vectors that are missing, damaged or of another embedder, and the index, anew; returns how many."""
+        return self._upkeep.rebuild()
+
+    def _now(self) -> float:
+        return seconds(self._clock(), "clock")
+
+    def _chroma_index(self, where: str | Path | None) -> ChromaIndex:
+        with self._database.read() as connection:
+            store = str(self._database.about(connection)["store"])
+        chroma = open_chroma(None if where is None else str(where), self._database, store)
+        return ChromaIndex(chroma, self._vectors, prefix_of(store))
+
+
+def _listed(given: str | Sequence[str]) -> Sequence[str]:
+    return (given,) if isinstance(given, str) else given

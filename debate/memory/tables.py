@@ -1,0 +1,104 @@
+"""The tables of a memory store, as SQLAlchemy types. They hold the truth; every index is made from them.
+
+    memory_about                   schema, the store's own id, its embedder
+    memory_collections ── memories
+    memory_vectors                 by embedder and hash of the text: a text is embedded once
+
+Times are seconds since 1970 in UTC. Texts are JSON-encoded, so that NULs survive in every database.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, cast
+
+from sqlalchemy import BigInteger, Dialect, ForeignKey, Index, Integer, LargeBinary, String, Table, Text
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+from sqlalchemy.types import TypeDecorator
+
+from debate.memory.checks import canonical
+
+SCHEMA = 1
+"""Counts up when a table changes."""
+
+_Serial = BigInteger().with_variant(Integer, "sqlite")
+
+
+class Json(TypeDecorator[Any]):
+    """Any plain value as canonical JSON text."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: Any, dialect: Dialect) -> str | None:
+        """To the database."""
+        return canonical(value)
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> Any:
+        """From the database."""
+        return None if value is None else json.loads(value)
+
+
+class Base(DeclarativeBase):
+    """All tables of a memory store."""
+
+
+class AboutRow(Base):
+    """One fact about the store."""
+
+    __tablename__ = "memory_about"
+
+    key: Mapped[str] = mapped_column(String(64), primary_key=True)
+    value: Mapped[Any] = mapped_column(Json)
+
+
+class CollectionRow(Base):
+    """One collection, and how far it has come: what tells a reader that its copy is out of date."""
+
+    __tablename__ = "memory_collections"
+
+    id: Mapped[int] = mapped_column(_Serial, primary_key=True, autoincrement=True)
+    name: Mapped[str] = mapped_column(String(200), unique=True)
+    version: Mapped[int] = mapped_column(BigInteger)
+    """Counts up with every change."""
+    erased: Mapped[int] = mapped_column(BigInteger)
+    """Counts up when memories are forgotten; while it stays, newer versions have only more rows."""
+
+
+class MemoryRow(Base):
+    """One memory."""
+
+    __tablename__ = "memories"
+    __table_args__ = (Index("memories_in_order", "collection_id", "seq"), {"sqlite_autoincrement": True})
+
+    seq: Mapped[int] = mapped_column(_Serial, primary_key=True, autoincrement=True)
+    """Rises within a collection, in the order of the commits; never used twice."""
+    id: Mapped[str] = mapped_column(String(200), unique=True)
+    collection_id: Mapped[int] = mapped_column(ForeignKey("memory_collections.id"))
+    text: Mapped[Any] = mapped_column(Json)
+    text_hash: Mapped[str] = mapped_column(String(64), index=True)
+    kind: Mapped[str] = mapped_column(String(16))
+    importance: Mapped[float]
+    """In 0..10."""
+    created_at: Mapped[float]
+    source: Mapped[str | None] = mapped_column(String(500), index=True)
+    """Where it came from: a task's id, a file, a run."""
+    details: Mapped[Any] = mapped_column("metadata", Json)
+
+
+class VectorRow(Base):
+    """The vector of one text under one embedder: D little-endian float32, of unit length."""
+
+    __tablename__ = "memory_vectors"
+
+    embedder: Mapped[str] = mapped_column(String(300), primary_key=True)
+    text_hash: Mapped[str] = mapped_column(String(64), primary_key=True)
+    data: Mapped[bytes] = mapped_column(LargeBinary)
+
+
+def _table(row: type[Base]) -> Table[Any]:
+    return cast("Table[Any]", row.__table__)
+
+
+ABOUT, COLLECTIONS, MEMORIES, VECTORS = map(_table, (AboutRow, CollectionRow, MemoryRow, VectorRow))
+"""The same tables for statements that deal in many rows."""

@@ -1,0 +1,124 @@
+"""Vectors by the hash of their text: embedded once, kept in SQL, and those of queries in main memory too.
+
+What is embedded depends on the text and the embedder alone, so a vector is good for every collection and every run.
+Knows nothing of collections or ranking.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections import OrderedDict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+import numpy as np
+from sqlalchemy import Connection, delete, exists, select
+
+from debate.memory.database import Database
+from debate.memory.embedders.base import Embedder, Vectors, embedded, is_reproducible
+from debate.memory.shelf import as_vectors
+from debate.memory.tables import MEMORIES, VECTORS
+
+_AT_ONCE = 5000
+_HELD = 16_384
+"""Vectors of queries that are held in main memory."""
+
+
+def text_hash(text: str) -> str:
+    """What the vector of a text goes by."""
+    return hashlib.blake2b(text.encode("utf-8"), digest_size=20).hexdigest()
+
+
+class VectorCache:
+    """The vectors of one embedder. Thread-safe."""
+
+    def __init__(self, database: Database, embedder: Embedder) -> None:
+        self._database = database
+        self.embedder = embedder
+        self._held: OrderedDict[str, Vectors] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def of_queries(self, texts: Sequence[str]) -> Vectors:
+        """The vectors of some queries, (N, D), embedding in one batch what nobody has asked before.
+
+        Vectors that would cost something to make again are kept in SQL.
+
+        Raises:
+            ConfigError: when the embedder cannot be used.
+            CallError, BackendDead: when it is a server that cannot be asked.
+        """
+        hashes = [text_hash(text) for text in texts]
+        by_hash = dict(zip(hashes, texts, strict=True))
+        with self._lock:
+            found = {each: self._held[each] for each in by_hash if each in self._held}
+        found |= self.read([each for each in by_hash if each not in found])
+        missing = [each for each in by_hash if each not in found]
+        if missing:
+            made = self.embedded([by_hash[each] for each in missing])
+            found |= made
+            if not is_reproducible(self.embedder):
+                with self._database.write() as connection:
+                    self.keep(connection, made)
+        self._hold(found)
+        return np.stack([found[each] for each in hashes])
+
+    def embedded(self, texts: Sequence[str]) -> dict[str, Vectors]:
+        """Vectors of texts by hash, made now."""
+        rows = embedded(self.embedder, texts)
+        return {text_hash(text): row for text, row in zip(texts, rows, strict=True)}
+
+    def read(self, hashes: Sequence[str]) -> dict[str, Vectors]:
+        """Those of the vectors that are kept in SQL, by hash.
+
+        Raises:
+            StoreError: when one has not the embedder's dimension.
+        """
+        rows: list[tuple[str, bytes]] = []
+        for at in range(0, len(hashes), _AT_ONCE):
+            query = select(VECTORS.c.text_hash, VECTORS.c.data).where(
+                VECTORS.c.embedder == self.embedder.id, VECTORS.c.text_hash.in_(hashes[at : at + _AT_ONCE])
+            )
+            with self._database.read() as connection:
+                rows += [(row.text_hash, row.data) for row in connection.execute(query)]
+        if not rows:
+            return {}
+        read = as_vectors([data for _, data in rows], self.embedder.dimension, self._database.place)
+        return {each: row for (each, _), row in zip(rows, read, strict=True)}
+
+    def there(self, connection: Connection, hashes: Collection[str]) -> set[str]:
+        """Those of the hashes that have a vector in SQL."""
+        found: set[str] = set()
+        asked = sorted(hashes)
+        for at in range(0, len(asked), _AT_ONCE):
+            query = select(VECTORS.c.text_hash).where(
+                VECTORS.c.embedder == self.embedder.id, VECTORS.c.text_hash.in_(asked[at : at + _AT_ONCE])
+            )
+            found.update(connection.execute(query).scalars())
+        return found
+
+    def keep(self, connection: Connection, vectors: Mapping[str, Vectors]) -> None:
+        """Keep vectors in SQL; those that are there already stay."""
+        rows = [
+            {"embedder": self.embedder.id, "text_hash": each, "data": row.astype("<f4").tobytes()}
+            for each, row in vectors.items()
+        ]
+        self._database.insert_new(connection, VECTORS, rows)
+
+    def drop(self, connection: Connection, hashes: Iterable[str]) -> None:
+        """Forget the vectors of texts that no memory holds any more, of every embedder."""
+        gone = sorted(set(hashes))
+        for at in range(0, len(gone), _AT_ONCE):
+            part = VECTORS.c.text_hash.in_(gone[at : at + _AT_ONCE])
+            still_there = exists().where(MEMORIES.c.text_hash == VECTORS.c.text_hash)
+            connection.execute(delete(VECTORS).where(part, ~still_there))
+        with self._lock:
+            for each in gone:
+                self._held.pop(each, None)
+
+    def _hold(self, vectors: Mapping[str, Vectors]) -> None:
+        with self._lock:
+            for each, row in vectors.items():
+                self._held[each] = row
+                self._held.move_to_end(each)
+            while len(self._held) > _HELD:
+                self._held.popitem(last=False)

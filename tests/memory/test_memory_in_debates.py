@@ -1,0 +1,61 @@
+"""Agents that remember, on real vLLM: each gets its own memories, other ones as the debate goes on, and none without."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+from debate import DebateEvaluator, Engine, Profile, Task
+from debate.flow import Call, Completion, RunContext
+from debate.memory import HashingEmbedder, MemoryStore
+from debate.persona import Component, MemorySettings, Persona
+from debate.runner import Runner
+
+pytestmark = pytest.mark.vllm
+FACTS = {
+    "pair/Cook": ("Salt brings out sweetness.", "Rice doubles its weight in water.", "Ovens are hotter at the back."),
+    "pair/Smith": ("Iron glows red at 700 degrees.", "Quench steel in oil.", "A file cuts on the push stroke."),
+}
+TASK = Task("How long does rice cook, and how hot is red iron?", ["Twelve minutes; 700 degrees.", "An hour; cold."])
+
+
+def evaluator() -> DebateEvaluator:
+    personas = tuple(Persona(name, f"You are a {name}.", memory=MemorySettings(k=1)) for name in ("Cook", "Smith"))
+    profile = Profile("pair", personas, (Component("truth", "Is it true?"),))
+    return DebateEvaluator(profile, rounds=3, convergence=None, comment_chars=60, overall_chars=60)
+
+
+def prompts_of(engine: Engine, memory: MemoryStore | None) -> dict[str, list[str]]:
+    """Each agent's prompts in the order of its turns."""
+    found: dict[str, list[str]] = defaultdict(list)
+
+    def note(call: Call, completion: Completion) -> None:
+        if call.info["attempt"] == 0:
+            found[call.info["agent"]].append("\n".join(message["content"] for message in call.messages))
+
+    recaller = None if memory is None else memory.recaller()
+    # The engine's own runner has no memory; another one shares its backend, on its loop.
+    runner = Runner(engine.backends, RunContext(3, "2026-01-31"), memory=recaller, observe=note)
+    engine._loop.run(runner.evaluate(evaluator(), TASK))  # pyright: ignore[reportPrivateUsage]
+    return found
+
+
+def test_agents_get_their_own_memories_in_every_round_and_none_when_it_is_switched_off(
+    vllm_engine: Engine, tmp_path: Path
+) -> None:
+    with MemoryStore(tmp_path / "m.sqlite", HashingEmbedder(), "exact") as memory:
+        for collection, texts in FACTS.items():
+            memory.add(collection, texts)
+        remembering = prompts_of(vllm_engine, memory)
+    for agent, prompts in remembering.items():
+        own = FACTS[f"pair/{agent}"]
+        others = [text for name, texts in FACTS.items() if not name.endswith(agent) for text in texts]
+        assert len(prompts) == 3
+        for prompt in prompts:
+            last = prompt.rpartition("# Your turn")[2]
+            assert sum(text in last for text in own) == 1
+            assert not any(text in prompt for text in others)
+    without = prompts_of(vllm_engine, None)
+    assert not any("What you remember" in prompt for prompts in without.values() for prompt in prompts)

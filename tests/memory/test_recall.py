@@ -1,0 +1,312 @@
+"""Recalling: every index says what the oracle says; batches say what single recalls say; nothing leaks."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from debate.errors import ConfigError
+from debate.memory import MemoryStore, RecallRequest
+from debate.types import Memory
+from tests.memory import oracle
+from tests.memory.oracle import HOUR, NOW, Directions, words
+
+STORES = os.environ.get("DEBATE_MEMORY_STORES")
+"""Random stores that each index is compared on; a few of them otherwise."""
+
+
+def assert_alike(found: Sequence[Memory], expected: Sequence[Memory]) -> None:
+    """The same memories in the same order, with scores and parts equal to 1e-6."""
+    assert [memory.id for memory in found] == [memory.id for memory in expected]
+    for one, other in zip(found, expected, strict=True):
+        assert (one.text, one.collection, one.kind, one.source) == (
+            other.text,
+            other.collection,
+            other.kind,
+            other.source,
+        )
+        parts = ("score", "relevance", "recency", "importance")
+        assert [getattr(one, part) for part in parts] == pytest.approx(
+            [getattr(other, part) for part in parts], abs=1e-6
+        )
+
+
+@pytest.mark.parametrize("index", ["exact", "chroma"])
+def test_recall_is_what_plain_python_says(index: str, tmp_path: Path) -> None:
+    if index == "chroma":
+        pytest.importorskip("chromadb")
+    for seed in range(int(STORES or {"exact": 24, "chroma": 4}[index])):
+        rng, embedder = random.Random(seed), Directions()
+        place = "sqlite://" if index == "exact" else tmp_path / f"{seed}.sqlite"
+        with MemoryStore(place, embedder, index, count_tokens=words) as store:
+            kept = oracle.random_store(store, rng, rng.randint(1, 60 if index == "exact" else 200))
+            requests = [oracle.random_request(rng) for _ in range(12)]
+            answers = store.recall_many(requests)
+            assert len(answers) == len(requests)
+            for request, answer in zip(requests, answers, strict=True):
+                assert_alike(answer, oracle.recall(kept, request, embedder))
+
+
+def test_an_empty_store_and_a_missing_collection_hold_nothing() -> None:
+    with MemoryStore("sqlite://", "hashing") as store:
+        assert store.recall("a", "anything") == []
+        store.add("a", "something")
+        assert store.recall(["b", "A"], "something") == []
+        assert store.recall([], "something") == []
+        assert store.recall_many([]) == []
+
+
+@pytest.mark.parametrize("index", ["exact", "chroma"])
+def test_a_batch_says_what_single_recalls_say(index: str, tmp_path: Path) -> None:
+    if index == "chroma":
+        pytest.importorskip("chromadb")
+    rng = random.Random(3)
+    with MemoryStore(tmp_path / "m.sqlite", Directions(), index, count_tokens=words) as store:
+        oracle.random_store(store, rng, 150)
+        requests = [oracle.random_request(rng) for _ in range(40)]
+        assert store.recall_many(requests) == [store.recall_many([request])[0] for request in requests]
+
+
+def test_a_batch_embeds_once() -> None:
+    embedder = Directions()
+    with MemoryStore("sqlite://", embedder) as store:
+        store.add("a", ["topic0 1", "topic1 2"])
+        embedder.batches.clear()
+        store.recall_many([RecallRequest("a", [f"topic{i} 5", "topic0 5"], now=NOW) for i in range(6)])
+        assert embedder.batches == [6]
+        store.recall_many([RecallRequest("a", "topic3 5", now=NOW)])
+        assert embedder.batches == [6]
+
+
+def test_the_order_in_which_memories_came_does_not_matter() -> None:
+    texts = [f"topic{i % 4} {i // 8}" for i in range(40)]
+    answers: list[list[Memory]] = []
+    for seed in range(4):
+        random.Random(seed).shuffle(texts)
+        with MemoryStore("sqlite://", Directions()) as store:
+            for text in texts:
+                store.add("a", text, created_at=NOW)
+            answers.append(store.recall("a", ["topic0 3", "topic2 1"], k=12, now=NOW, near_duplicate=None))
+    assert answers[0]
+    assert answers == [answers[0]] * 4
+
+
+def test_recalling_changes_nothing(tmp_path: Path) -> None:
+    with MemoryStore(tmp_path / "m.sqlite", Directions()) as store:
+        store.add("a", [f"topic{i % 3} {i}" for i in range(30)], created_at=NOW)
+        store.export(tmp_path / "before.jsonl")
+        first = [store.recall("a", "topic1 9", now=NOW) for _ in range(3)]
+        store.export(tmp_path / "after.jsonl")
+    assert first[0] == first[1] == first[2] != []
+    assert (tmp_path / "before.jsonl").read_bytes() == (tmp_path / "after.jsonl").read_bytes()
+
+
+def test_what_another_store_object_adds_and_forgets_is_seen_at_once(url: str) -> None:
+    with MemoryStore(url, Directions()) as one, MemoryStore(url, Directions()) as other:
+        one.add("a", ["topic1 1", "topic1 2"])
+        assert len(one.recall("a", "topic1 1", near_duplicate=None)) == 2
+        (identifier,) = other.add("a", "topic1 3")
+        assert [memory.id for memory in one.recall("a", "topic1 3", k=1)] == [identifier]
+        other.forget(ids=identifier)
+        assert identifier not in [memory.id for memory in one.recall("a", "topic1 3")]
+        other.add("a", "topic1 4")
+        assert one.recall("a", "topic1 4", k=1)[0].text == "topic1 4"
+
+
+# ---- the parts of a score
+
+
+@pytest.mark.parametrize("hours", [0, 1, 24, 720])
+def test_recency_is_the_decay_to_the_power_of_the_hours(hours: int) -> None:
+    with MemoryStore("sqlite://", "hashing") as store:
+        store.add("a", "one", created_at=NOW - hours * HOUR)
+        (memory,) = store.recall("a", "one", now=NOW)
+        assert memory.recency == pytest.approx(0.995**hours, abs=1e-9)
+        (memory,) = store.recall("a", "one", now=NOW, decay=0.5)
+        assert memory.recency == pytest.approx(0.5**hours, abs=1e-9)
+
+
+def test_a_memory_of_the_future_is_as_recent_as_can_be() -> None:
+    with MemoryStore("sqlite://", "hashing") as store:
+        store.add("a", "one", created_at=NOW + 1000 * HOUR)
+        assert store.recall("a", "one", now=NOW)[0].recency == 1.0
+
+
+def test_of_two_that_say_the_same_the_newer_one_is_recalled() -> None:
+    with MemoryStore("sqlite://", "hashing") as store:
+        for days in (20, 1, 300):
+            store.add("a", "the limit is ten", created_at=NOW - days * 24 * HOUR, metadata={"days": days})
+        assert len(store.collections()) == 1
+        (memory,) = store.recall("a", "what is the limit", now=NOW)
+        assert memory.recency == pytest.approx(0.995**24, abs=1e-9)
+
+
+def test_the_score_is_the_weighted_sum_of_its_parts() -> None:
+    with MemoryStore("sqlite://", "hashing") as store:
+        store.add("a", ["the cat sat", "the dog ran", "it rained"], importance=3, created_at=NOW - HOUR)
+        for memory in store.recall("a", "a cat and a dog", now=NOW, weights=(0.7, 0.2, 0.4)):
+            expected = 0.7 * memory.relevance + 0.2 * memory.recency + 0.4 * memory.importance
+            assert memory.score == pytest.approx(expected, abs=1e-8)
+            assert memory.importance == 0.3
+
+
+def test_the_best_match_among_several_queries_counts() -> None:
+    with MemoryStore("sqlite://", "hashing") as store:
+        store.add("a", "rivers of Australia")
+        alone = store.recall("a", "rivers of Australia", now=NOW)[0]
+        among = store.recall("a", ["something else entirely", "rivers of Australia", "and more"], now=NOW)[0]
+        assert among.relevance == alone.relevance == pytest.approx(1.0, abs=1e-6)
+
+
+# ---- limits and filters
+
+
+@given(st.integers(0, 60), st.integers(1, 12), st.lists(st.integers(1, 30), max_size=12))
+def test_neither_k_nor_the_budget_is_ever_exceeded(budget: int, k: int, lengths: list[int]) -> None:
+    with MemoryStore("sqlite://", "hashing", count_tokens=lambda text: len(text.split())) as store:
+        store.add("a", [" ".join([f"word{i}"] * length) for i, length in enumerate(lengths)])
+        found = store.recall("a", "word1 word2", k=k, max_tokens=budget, now=NOW, near_duplicate=None)
+        everything = store.recall("a", "word1 word2", k=k, now=NOW, near_duplicate=None)
+    assert len(everything) == min(k, len(lengths))
+    assert sum(len(memory.text.split()) for memory in found) <= budget
+    left_out = [memory for memory in everything if memory not in found]
+    shortest = min((len(memory.text.split()) for memory in left_out), default=budget + 1)
+    assert shortest > budget - sum(len(memory.text.split()) for memory in found)
+
+
+def test_a_text_that_is_longer_than_the_budget_keeps_no_other_out() -> None:
+    with MemoryStore("sqlite://", "hashing", count_tokens=len) as store:
+        store.add("a", ["cat " * 100, "cat dog"])
+        assert [memory.text for memory in store.recall("a", "cat", max_tokens=50)] == ["cat dog"]
+
+
+def test_filters_go_by_kind_source_metadata_and_score() -> None:
+    with MemoryStore("sqlite://", "hashing") as store:
+        store.add("a", "cat one", "task-1", "episodic", metadata={"lang": "en", "n": [1, 2]})
+        store.add("a", "cat two", "task-2", "semantic", metadata={"lang": "de"})
+        store.add("a", "dog three", None, "reflection")
+
+        def texts(**asked: object) -> list[str]:
+            return sorted(memory.text for memory in store.recall("a", "cat", now=NOW, **asked))  # pyright: ignore[reportArgumentType]
+
+        assert texts(kinds="episodic") == ["cat one"]
+        assert texts(kinds=["episodic", "reflection"]) == ["cat one", "dog three"]
+        assert texts(sources=["task-1", "task-2"]) == ["cat one", "cat two"]
+        assert texts(exclude_sources="task-1") == ["cat two", "dog three"]
+        assert texts(metadata={"lang": "de"}) == ["cat two"]
+        assert texts(metadata={"n": [1, 2]}) == ["cat one"]
+        assert texts(min_score=0.5) == ["cat one", "cat two"]
+
+
+def test_near_duplicates_of_a_better_memory_are_skipped() -> None:
+    with MemoryStore("sqlite://", "hashing") as store:
+        store.add("a", ["the same words in a row", "in a row the same words", "quite another thing"])
+        assert len(store.recall("a", "words", near_duplicate=None)) == 3
+        found = store.recall("a", "words")
+        assert len(found) == 2
+        assert found[1].text == "quite another thing"
+
+
+@pytest.mark.parametrize(
+    ("asked", "field"),
+    [
+        ({"k": 0}, "k"),
+        ({"max_tokens": -1}, "max_tokens"),
+        ({"decay": 0}, "decay"),
+        ({"decay": 1.1}, "decay"),
+        ({"near_duplicate": 2}, "near_duplicate"),
+        ({"weights": (1, 2)}, "weights"),
+        ({"weights": {"relevance": 1, "beauty": 1}}, "weights"),
+        ({"weights": (-1, 0, 0)}, "weights.relevance"),
+        ({"kinds": "opinion"}, "kind"),
+        ({"metadata": {"x": object()}}, "metadata"),
+        ({"queries": []}, "queries"),
+        ({"queries": "\ud800"}, "queries"),
+        ({"collections": ""}, "collections"),
+        ({"now": -1}, "now"),
+    ],
+)
+def test_a_request_that_is_out_of_range_is_refused(asked: dict[str, object], field: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        RecallRequest(**{"collections": "a", "queries": "b", **asked})  # pyright: ignore[reportArgumentType]
+    assert caught.value.field == field
+
+
+# ---- nothing leaks from one collection into another
+
+TWINS = ["Critic", "critic", "CRITIC", "Critíc", unicodedata.normalize("NFD", "Critíc"), "Cr\u0131tic", "Critic "]
+TWINS += ["general/Critic", "general/../Critic", "./Critic", "Critic%", "Cr_tic", "'; DROP TABLE memories;--", "*"]
+
+
+def test_names_that_look_alike_are_different_collections(url: str) -> None:
+    rng = random.Random(1)
+    with MemoryStore(url, Directions()) as store:
+        for name in TWINS:
+            store.add(name, [f"topic0 {i}" for i in range(3)], source=name)
+        requests = [
+            RecallRequest(
+                rng.sample(TWINS, rng.randint(1, 3)), f"topic0 {rng.randrange(9)}", now=NOW, near_duplicate=None
+            )
+            for _ in range(500)
+        ]
+        for request, answer in zip(requests, store.recall_many(requests), strict=True):
+            assert {memory.source for memory in answer} == set(request.collections)
+            assert all(memory.source == memory.collection for memory in answer)
+        assert store.collections() == dict.fromkeys(sorted(TWINS), 3)
+
+
+# ---- determinism
+
+PROGRAM = """
+import json, sys
+from dataclasses import asdict
+from debate.memory import MemoryStore, RecallRequest
+with MemoryStore(sys.argv[1], "hashing", "exact") as store:
+    requests = [RecallRequest(["a", "b"], [f"word{i} word{i + 1}", "word3"], k=6, now=1.75e9) for i in range(20)]
+    size = int(sys.argv[2])
+    answers = [each for at in range(0, 20, size) for each in store.recall_many(requests[at:at + size])]
+print(json.dumps([[asdict(memory) for memory in answer] for answer in answers]))
+"""
+
+
+def test_the_same_json_comes_from_every_process(tmp_path: Path) -> None:
+    file = tmp_path / "m.sqlite"
+    with MemoryStore(file, "hashing") as store:
+        store.add("a", [f"word{i} word{i * 7 % 40} word{i % 3}" for i in range(200)], created_at=NOW)
+        store.add("b", [f"word{i} word{i * 3 % 40}" for i in range(200)], created_at=NOW)
+    said: set[str] = set()
+    for hash_seed, threads, size in (("0", "1", 20), ("1", "2", 1), ("2", "4", 7)):
+        environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "OPENBLAS_NUM_THREADS": threads}
+        command = [sys.executable, "-c", PROGRAM, str(file), str(size)]
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60, env=environment)
+        said.add(done.stdout)
+    assert len(said) == 1
+    assert len(json.loads(said.pop())[0]) == 6
+
+
+def test_memories_carry_what_the_record_needs() -> None:
+    with MemoryStore("sqlite://", "hashing") as store:
+        (identifier,) = store.add("a", "one", "task-1", "episodic", created_at=NOW)
+        found = asdict(store.recall("a", "one", now=NOW)[0])
+    assert found == {
+        "text": "one",
+        "id": identifier,
+        "collection": "a",
+        "score": pytest.approx(1.15),
+        "relevance": pytest.approx(1.0),
+        "recency": 1.0,
+        "importance": 0.5,
+        "kind": "episodic",
+        "source": "task-1",
+    }
