@@ -7,67 +7,22 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from debate.errors import ConfigError, TaskError
-from debate.jobs.formats import joined, pairs
-from debate.jobs.formats.columns import table
+from debate.jobs.formats.columns import NAMES, table
+from debate.jobs.formats.known import FORMATS, Format, recognised
 from debate.jobs.formats.making import Placed
 from debate.jobs.formats.opening import opened
 from debate.jobs.formats.own import read_own
-from debate.jobs.formats.records import Record, records
+from debate.jobs.formats.records import records
 from debate.types import Task
 
+__all__ = ["FORMATS", "EvalSet", "Format", "Placed", "check_evalset", "read_evalset"]
 
-@dataclass(frozen=True, slots=True)
-class Format:
-    """A format: the keys by which its first record is recognised, and how its records become tasks."""
-
-    description: str
-    keys: tuple[frozenset[str], ...]
-    """Any of these sets, as a whole."""
-    read: Callable[[Iterator[Record], Sequence[Path]], Iterator[Placed]] | None = None
-    """From the records, and the further files of a format that has its answers apart."""
-
-
-Read = Callable[[Iterator[Record], Sequence[Path]], Iterator[Placed]]
-
-
-def _alone(read: Callable[[Iterator[Record]], Iterator[Placed]]) -> Read:
-    def without_answers(found: Iterator[Record], answers: Sequence[Path]) -> Iterator[Placed]:
-        return read(found)
-
-    return without_answers
-
-
-def _keys(*alternatives: str) -> tuple[frozenset[str], ...]:
-    return tuple(frozenset(each.split()) for each in alternatives)
-
-
-FORMATS: Mapping[str, Format] = {
-    "own": Format("our JSONL: x and candidates, one task a line", _keys("x candidates")),
-    "table": Format("CSV or parquet: x and candidates in columns", ()),
-    "pandalm": Format("PandaLM test set", _keys("instruction response1 response2"), _alone(pairs.pandalm)),
-    "llmbar": Format("LLMBar", _keys("input output_1 output_2"), _alone(pairs.llmbar)),
-    "judge_bench": Format("JudgeBench", _keys("pair_id question response_A response_B"), _alone(pairs.judge_bench)),
-    "reward_bench": Format(
-        "RewardBench, versions 1 and 2", _keys("prompt chosen rejected"), _alone(pairs.reward_bench)
-    ),
-    "chat_eval": Format("FairEval and ChatEval", _keys("question response"), _alone(pairs.chat_eval)),
-    "openai_batch": Format(
-        "OpenAI batch output, with its input by --answers", _keys("custom_id response"), joined.openai_batch
-    ),
-    "lm_eval": Format("lm-eval samples, one file a model", _keys("doc_id arguments resps"), joined.lm_eval),
-    "mt_bench": Format(
-        "MT-bench questions, with answer files", _keys("question_id turns", "question_id text"), joined.mt_bench
-    ),
-    "alpaca_eval": Format("AlpacaEval outputs, one file a model", _keys("instruction output"), joined.alpaca_eval),
-}
-"""By the names that `--format` takes."""
-
-_TABLES = {".csv", ".tsv", ".parquet"}
 _ANSWERS = ("answer_*.jsonl", "answer/*.jsonl", "model_answer/*.jsonl")
 """Where MT-bench puts answers, beside question.jsonl."""
 
@@ -81,10 +36,10 @@ class EvalSet:
         limit: how many tasks are read at most; None is all.
         format: one of `FORMATS`; None recognises it by the keys of the first record.
         answers: further files, for formats that have candidates in files of their own.
-        columns: of a table, {our name: its column}.
+        columns: of a table, {our name: its column}; our names are x, id, best, context and candidates.
 
     Raises:
-        ConfigError: for a limit below 1, or a format that is not there.
+        ConfigError: for a limit below 1, a format that is not there, or a name in `columns` that is not ours.
     """
 
     path: Path
@@ -98,18 +53,43 @@ class EvalSet:
             raise ConfigError(f"must be at least 1, or None, got {self.limit}", field="limit")
         if self.format is not None and self.format not in FORMATS:
             raise ConfigError(f"there is no format {self.format!r}", field="format", hint=", ".join(FORMATS))
+        for name in self.columns:
+            if name not in NAMES:
+                raise ConfigError(f"{name!r} cannot be named", field="columns", hint=f"{', '.join(NAMES)} can")
 
     @property
     def file(self) -> Path:
         """The file itself, or the questions in an MT-bench folder."""
         questions = self.path / "question.jsonl"
-        return questions if questions.is_file() else self.path
+        return questions if os.path.isfile(questions) else self.path
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """Every file that is read.
+
+        Raises:
+            TaskError, ConfigError: as `recognised`.
+        """
+        if self.answers or self.recognised() != "mt_bench":
+            return (self.file, *self.answers)
+        folder = self.file.parent
+        return (self.file, *sorted(found for pattern in _ANSWERS for found in folder.glob(pattern)))
+
+    def recognised(self) -> str:
+        """The name of its format: the given one, otherwise that of its columns or of its first record's keys.
+
+        Raises:
+            TaskError: when the keys of its first record are those of no format.
+            ConfigError: for a parquet file, when there is no library to read it.
+        """
+        return self.format or ("table" if self.columns else recognised(self.file))
 
     def tasks(self) -> Iterator[Placed]:
         """The tasks in order, reading no further than is asked. Ids are not checked against each other.
 
         Raises:
             TaskError: at the first that is no task, with file, line and field; when there is none, or no file.
+            ConfigError: for answers or columns that the format has no use for.
         """
         return itertools.islice(self._all(), self.limit)
 
@@ -119,51 +99,30 @@ class EvalSet:
         Raises:
             TaskError: when it cannot be read, or is a pipe, which could not be read a second time.
         """
-        if self.path.exists() and not (self.path.is_file() or self.path.is_dir()):
-            hint = "save it to a file first"
-            raise TaskError("is not a regular file, so it can be read only once", file=self.path, hint=hint)
+        self._check_regular()
         found = hashlib.sha256(repr((self.limit, self.format, sorted(self.columns.items()))).encode())
-        for file in (self.file, *self._answers()):
+        for file in self.files:
             with opened(file) as stream:
                 for block in iter(lambda stream=stream: stream.read(1 << 20), b""):
                     found.update(block)
         return found.hexdigest()
 
-    def recognised(self) -> str:
-        """The name of its format.
-
-        Raises:
-            TaskError: when the keys of its first record are those of no format.
-        """
-        if self.format is not None:
-            return self.format
-        if self.file.suffix.lower() in _TABLES:
-            return "table"
-        try:
-            first = next(records(self.file), None)
-        except TaskError:
-            return "own"  # whose reader says best what is wrong with a line
-        keys = set(first.data) if first else set[str]()
-        for name, known in FORMATS.items():
-            if any(needed <= keys for needed in known.keys):
-                return name
-        if first is None or keys & {"x", "candidates"} or (self.file.suffix == ".jsonl" and not _is_foreign(keys)):
-            return "own"
-        raise TaskError(
-            f"is in no format that is known, by its keys {', '.join(sorted(keys)[:8])}",
-            file=self.file,
-            hint=f"--format takes {', '.join(FORMATS)}",
-        )
-
     def _all(self) -> Iterator[Placed]:
+        self._check_regular()
         name = self.recognised()
+        known = FORMATS[name]
+        if self.answers and known.joined is None:
+            raise ConfigError(f"the format {name} has all candidates in one file", field="answers", file=self.file)
+        if self.columns and name != "table":
+            raise ConfigError(f"the format {name} has columns of its own", field="columns", file=self.file)
         if name == "own":
             return (Placed(task, str(self.file), line) for task, line in read_own(self.file))
-        if name == "table":
-            return self._not_empty(table(records(self.file), self.columns))
-        read = FORMATS[name].read
-        assert read is not None
-        return self._not_empty(read(records(self.file), self._answers()))
+        return self._not_empty(self._read(known))
+
+    def _read(self, known: Format) -> Iterator[Placed]:
+        if known.joined is not None:
+            return known.joined(records(self.file), self.files[1:])
+        return known.alone(records(self.file)) if known.alone else table(records(self.file), self.columns)
 
     def _not_empty(self, tasks: Iterator[Placed]) -> Iterator[Placed]:
         first = next(tasks, None)
@@ -172,46 +131,56 @@ class EvalSet:
         yield first
         yield from tasks
 
-    def _answers(self) -> tuple[Path, ...]:
-        if self.answers or self.recognised() != "mt_bench":
-            return self.answers
-        folder = self.file.parent
-        return tuple(sorted(found for pattern in _ANSWERS for found in folder.glob(pattern)))
+    def _check_regular(self) -> None:
+        # os.path has no exceptions: who may not look at a path is told so when it is opened.
+        for path in (self.path, *self.answers):
+            if os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)):
+                hint = "save it to a file first"
+                raise TaskError("is not a regular file, so it can be read only once", file=path, hint=hint)
 
 
-def _is_foreign(keys: set[str]) -> bool:
-    """Whether a record has nothing of a task of ours, however misspelt."""
-    return len(keys) >= 3
-
-
-def read_evalset(path: str | Path, limit: int | None = None) -> Iterator[Task]:
+def read_evalset(
+    path: str | Path,
+    limit: int | None = None,
+    *,
+    format: str | None = None,  # noqa: A002 - that of EvalSet
+    answers: Sequence[str | Path] = (),
+    columns: Mapping[str, str] | None = None,
+) -> Iterator[Task]:
     """Yield the tasks of the eval set at `path`, in the order of the file, reading no further than is asked.
 
     A line holds `x` (text) and `candidates` (texts, or objects of `text`, `id`, `generator`, `metadata`), and may hold
     `id` (text, unique), `context` (texts) and `metadata` (an object). Blank lines are skipped; a null is as good as a
-    key left out, where it may be left out. Only the given ids are held, with the lines they stand on.
+    key left out, where it may be left out. Only the given ids are held, with the lines they stand on. Other formats
+    are read as `EvalSet` says, which takes the same arguments.
 
     Raises:
         TaskError: at the first line that is no such task, with file, line and field; when the file cannot be read or
             holds no task.
-        ConfigError: for a limit below 1.
+        ConfigError: for a limit below 1, and as `EvalSet`.
     """
+    evalset = EvalSet(Path(path), limit, format, tuple(map(Path, answers)), columns or {})
     first_lines: dict[str, int] = {}
-    for task, file, line in EvalSet(Path(path), limit).tasks():
-        first = first_lines.setdefault(task.id, line) if task.has_given_id else line
-        if first != line:
-            raise TaskError(f"{task.id!r} stands twice, first on line {first}", file=file, line=line, field="id")
+    for task, file, line in evalset.tasks():
+        if task.has_given_id:
+            if (first := first_lines.get(task.id)) is not None:
+                raise TaskError(f"{task.id!r} stands twice, first on line {first}", file=file, line=line, field="id")
+            first_lines[task.id] = line
         yield task
 
 
-def check_evalset(path: str | Path, limit: int | None = None) -> int:
+def check_evalset(
+    path: str | Path,
+    limit: int | None = None,
+    *,
+    format: str | None = None,  # noqa: A002 - that of EvalSet
+    answers: Sequence[str | Path] = (),
+    columns: Mapping[str, str] | None = None,
+) -> int:
     """Read the eval set once, so that a broken line is known before any model is loaded; returns how many tasks.
 
     Raises:
         TaskError: as `read_evalset`, and when `path` is a pipe, which could not be read a second time.
-        ConfigError: for a limit below 1.
+        ConfigError: as `read_evalset`.
     """
-    file = Path(path)
-    if file.exists() and not (file.is_file() or file.is_dir()):
-        raise TaskError("is not a regular file, so it can be read only once", file=file, hint="save it to a file first")
-    return sum(1 for _ in read_evalset(file, limit))
+    return sum(1 for _ in read_evalset(path, limit, format=format, answers=answers, columns=columns))

@@ -8,64 +8,104 @@ from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 from debate.jobs.formats.making import Placed, placed
-from debate.jobs.formats.records import Record
+from debate.jobs.formats.record import Record
 
-_NUMBERED = re.compile(r"candidate_?\d+|response_?(\d+|[a-z])|output_?\d+", re.IGNORECASE)
+NAMES = ("x", "id", "best", "context", "candidates")
+"""What a column can be."""
+_SEVERAL = re.compile(r"(candidate|response|output)_?(\d+|[a-z])", re.IGNORECASE)
+_WHOLE = re.compile(r"\d{1,9}(\.0)?", re.ASCII)
+_CONFUSED = "name the columns: --column candidates=FIRST,SECOND"
 
 
 def table(rows: Iterator[Record], columns: Mapping[str, str]) -> Iterator[Placed]:
     """Rows with `x` and candidates, and where they are there `id`, `best` (index from 0) and `context`.
 
-    Candidates stand in a column `candidates` (a list, in CSV as JSON), or in several: `candidate_1`, `response_a`, ...
-    `columns` names other columns, {"x": "prompt", "candidates": "first,second"}. All others become metadata.
+    Candidates stand in a column `candidates` (a list, in CSV as JSON), or in several, in the order of their numbers or
+    letters: `candidate_1`, ..., `response_a`, ... Of numbered columns the last ones may be empty, where a task has
+    fewer candidates. `columns` names other columns, {"x": "prompt", "candidates": "first,second"}, in that order.
+    All that is left becomes metadata.
     """
     for row in rows:
-        named = {key: columns.get(key, key) for key in ("x", "id", "best", "context", "candidates")}
-        its_candidates = _candidate_columns(row, named["candidates"])
-        used = {*named.values(), *its_candidates}
+        _check_named(row, columns)
+        named = {key: columns.get(key, key) for key in NAMES}
+        several = _several(row, columns.get("candidates", "candidates"))
+        used = {*named.values(), *several}
         metadata = {key: value for key, value in row.data.items() if key not in used and value not in (None, "")}
-        context = row.optional_text(named["context"])
         yield placed(
             row,
             row.text(named["x"]),
-            _candidates(row, its_candidates),
+            _from_columns(row, several) if several else _from_list(row, named["candidates"]),
             row.optional_text(named["id"]),
             {**metadata, **_best(row, named["best"])},
-            [context] if context else [],
+            _context(row, named["context"]),
         )
 
 
-def _candidate_columns(row: Record, named: str) -> list[str]:
+def _check_named(row: Record, columns: Mapping[str, str]) -> None:
+    for key, column in columns.items():
+        if key != "candidates" and column not in row.data:
+            row.refuse(f"there is no such column among {', '.join(row.data)}", column, f"--column {key}= names it")
+
+
+def _several(row: Record, named: str) -> list[str]:
+    """The columns with a candidate each; none when one column holds them all."""
     if named in row.data:
-        return [named]
-    several = (
-        [name.strip() for name in named.split(",")] if "," in named else list(filter(_NUMBERED.fullmatch, row.data))
-    )
-    if not several:
-        hint = "name the columns: --column candidates=FIRST,SECOND"
-        row.refuse(f"there is no such column among {', '.join(row.data)}", named, hint)
-    return several
+        return []
+    if "," in named:
+        found = [name.strip() for name in named.split(",")]
+        missing = next((name for name in found if name not in row.data), None)
+        if missing is not None:
+            row.refuse(f"there is no such column among {', '.join(row.data)}", missing, _CONFUSED)
+        return found
+    matches = [match for name in row.data if (match := _SEVERAL.fullmatch(name))]
+    if named != "candidates" or not matches:
+        row.refuse(f"there is no such column among {', '.join(row.data)}", named, _CONFUSED)
+    if len({(match[1].lower(), match[2].isdigit()) for match in matches}) > 1:
+        row.refuse(f"could be each of {', '.join(match[0] for match in matches)}", named, _CONFUSED)
+    return [match[0] for match in sorted(matches, key=lambda match: (len(match[2]), match[2].lower()))]
 
 
-def _candidates(row: Record, columns: list[str]) -> list[str]:
-    value: Any = row.data.get(columns[0])
-    if len(columns) > 1 or _NUMBERED.fullmatch(columns[0]):
-        return [row.text(column) for column in columns if row.data.get(column) not in (None, "")]
+def _from_columns(row: Record, columns: list[str]) -> list[str]:
+    filled = [row.data.get(column) not in (None, "") for column in columns]
+    count = len(filled)
+    if all(column[-1].isdigit() for column in columns):
+        while count and not filled[count - 1]:
+            count -= 1
+    for column, is_filled in zip(columns[:count], filled, strict=False):
+        if not is_filled:
+            row.refuse("is empty", column, "a response that is empty can stand in a list, in one column `candidates`")
+    return [row.text(column) for column in columns[:count]]
+
+
+def _from_list(row: Record, column: str) -> list[str]:
+    value: Any = row.data.get(column)
     if isinstance(value, str):
         try:
             value = json.loads(value)
-        except ValueError as error:
-            row.refuse(f"must be a JSON list of texts: {error}", columns[0])
-    if not isinstance(value, list) or not all(isinstance(text, str) for text in cast("list[Any]", value)):
-        row.refuse("must be a list of texts", columns[0])
-    return cast("list[str]", value)
+        except (ValueError, RecursionError) as error:
+            row.refuse(f"must be a JSON list of texts: {error}", column)
+    if not isinstance(value, list):
+        row.refuse("must be a list of texts", column)
+    return [row.as_text(text, f"{column}.{n}") for n, text in enumerate(cast("list[Any]", value))]
 
 
 def _best(row: Record, column: str) -> dict[str, Any]:
     value = row.data.get(column)
     if value in (None, ""):
         return {}
-    try:
-        return {"best": int(cast("str", value))}
-    except (TypeError, ValueError):
-        row.refuse(f"must be an index from 0, got {value!r}", column)
+    match value:
+        case int() if not isinstance(value, bool):
+            return {"best": value}
+        case float() if value.is_integer():  # a column of whole numbers with gaps, as pandas writes it
+            return {"best": int(value)}
+        case str() if _WHOLE.fullmatch(value):
+            return {"best": int(float(value))}
+        case _:
+            row.refuse(f"must be an index from 0, got {value!r}", column)
+
+
+def _context(row: Record, column: str) -> list[str]:
+    if isinstance(row.data.get(column), list):
+        return row.texts(column) if row.data[column] else []
+    context = row.optional_text(column)
+    return [context] if context else []

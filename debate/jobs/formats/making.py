@@ -1,14 +1,19 @@
-"""Makes tasks out of records: places, shuffled positions, turns of a dialogue. Shared by the formats."""
+"""Makes tasks out of records, with their places, positions that give nothing away, and labels that fit."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from debate.errors import TaskError
-from debate.jobs.formats.records import Record
+from debate.jobs.formats.json_text import is_unicode
+from debate.jobs.formats.record import Record
 from debate.seeds import digest
 from debate.types import Candidate, Task
+
+TIE: Mapping[str, Any] = {"label": {"kind": "pairwise", "winner": "tie"}}
+"""The metadata of a pair of which neither is better."""
 
 
 class Placed(NamedTuple):
@@ -17,7 +22,7 @@ class Placed(NamedTuple):
     task: Task
     file: str
     line: int
-    """From 1."""
+    """From 1; of a parquet file the row."""
 
 
 def placed(
@@ -29,10 +34,32 @@ def placed(
     context: Sequence[str] = (),
 ) -> Placed:
     """The task, with the record's place in its faults."""
+    _check_metadata(record, metadata or {})
     try:
-        return Placed(Task(x, candidates, id, context, metadata), str(record.file), record.line)
+        task = Task(x, candidates, id, context, metadata)
     except TaskError as error:
         record.refuse(error.problem, error.field, error.hint)
+    if (problem := wrong_best(task)) is not None:
+        record.refuse(problem, "best", "it is an index from 0")
+    return Placed(task, str(record.file), record.line)
+
+
+def _check_metadata(record: Record, metadata: Mapping[str, Any]) -> None:
+    for key, value in metadata.items():
+        try:
+            text = json.dumps({key: value}, ensure_ascii=False, allow_nan=False)
+        except ValueError:
+            record.refuse("holds a number that is too large", key)
+        if not is_unicode(text):
+            record.refuse("is not valid Unicode: it holds a lone surrogate", key if is_unicode(key) else None)
+
+
+def wrong_best(task: Task) -> str | None:
+    """What is wrong with `metadata.best`, when it is a whole number and the index of no candidate."""
+    best, count = task.metadata.get("best"), len(task.candidates)
+    if isinstance(best, int) and not isinstance(best, bool) and not 0 <= best < count:
+        return f"must be the index of one of {count} candidates, got {best}"
+    return None
 
 
 def in_hidden_order(candidates: Sequence[Candidate], key: str) -> tuple[list[Candidate], list[int]]:
@@ -43,31 +70,6 @@ def in_hidden_order(candidates: Sequence[Candidate], key: str) -> tuple[list[Can
     """
     order = sorted(range(len(candidates)), key=lambda n: digest(key, n))
     return [candidates[n] for n in order], order
-
-
-def as_text(value: Any, record: Record, field: str) -> str:
-    """A text, or the last message of a conversation."""
-    if isinstance(value, list) and value and isinstance(value[-1], dict):
-        value = cast("dict[str, Any]", value[-1]).get("content")
-    if not isinstance(value, str):
-        record.refuse("must be a string, or a list of messages", field)
-    return value
-
-
-def messages_text(messages: Sequence[Mapping[str, Any]]) -> str:
-    """A conversation as one text: a single user message as it is, otherwise every message under its role."""
-    if len(messages) == 1 and messages[0].get("role", "user") == "user":
-        return str(messages[0].get("content", ""))
-    return "\n\n".join(
-        f"{str(message.get('role', 'user')).capitalize()}:\n{message.get('content', '')}" for message in messages
-    )
-
-
-def turns_text(turns: Sequence[str], speaker: str) -> str:
-    """One turn as it is, several under `User, turn 1:` and so on."""
-    if len(turns) == 1:
-        return turns[0]
-    return "\n\n".join(f"{speaker}, turn {n}:\n{turn}" for n, turn in enumerate(turns, 1))
 
 
 def with_input(instruction: str, more: str | None) -> str:

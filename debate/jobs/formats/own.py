@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any, NoReturn, cast
 
 from debate.errors import TaskError
+from debate.jobs.formats.json_text import DuplicateKey, is_unicode, short, without_duplicates
+from debate.jobs.formats.making import wrong_best
 from debate.jobs.formats.opening import opened
 from debate.types import Candidate, Task
 
@@ -56,7 +58,7 @@ class _Line:
         self._check_metadata(data, "metadata")
         candidates = self._list(data["candidates"], "candidates", optional=False)
         try:
-            return Task(
+            task = Task(
                 self._string(data["x"], "x"),
                 [self._candidate(each, f"candidates.{n}") for n, each in enumerate(candidates)],
                 given_id,
@@ -66,8 +68,10 @@ class _Line:
         except TaskError as error:  # the type knows the field, not the line
             if error.file is not None:
                 raise
-            message = error.message.removeprefix(f"{error.field}: ")
-            self._refuse(message, error.field, error.hint)
+            self._refuse(error.problem, error.field, error.hint)
+        if (problem := wrong_best(task)) is not None:
+            self._refuse(problem, "metadata.best", "it is an index from 0")
+        return task
 
     def _text(self) -> str:
         try:
@@ -78,12 +82,12 @@ class _Line:
 
     def _object(self, text: str) -> dict[str, Any]:
         try:
-            data = json.loads(text, object_pairs_hook=_without_duplicates, parse_constant=_no_constant)
+            data = json.loads(text, object_pairs_hook=without_duplicates, parse_constant=_no_constant)
         except json.JSONDecodeError as error:
             # A list or an object that is spread over lines is cut off at the end of its first one.
             hint = _ONE_A_LINE if error.pos >= len(text) else None
             self._refuse(f"is not valid JSON, at column {error.colno}: {error.msg}", hint=hint)
-        except _DuplicateKey as error:
+        except DuplicateKey as error:
             self._refuse("the key stands twice", error.args[0])
         except (ValueError, RecursionError) as error:
             reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
@@ -115,7 +119,7 @@ class _Line:
             if key not in known:
                 close = get_close_matches(key.lower(), known, n=1)
                 hint = f"did you mean {close[0]!r}?" if close else f"the keys of a {what} are {', '.join(known)}"
-                self._refuse("unknown key", where + _short(key)[1:-1], hint)
+                self._refuse("unknown key", where + short(key)[1:-1], hint)
         for key in required:
             if key not in data:
                 self._refuse("is missing", where + key, f"a {what} needs {' and '.join(required)}")
@@ -144,12 +148,14 @@ class _Line:
             return
         if not isinstance(value, dict):
             self._refuse(f"must be an object, got {_kind(value)}", where)
-        self._check_unicode(json.dumps(value, ensure_ascii=False), where)
+        try:
+            text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+        except ValueError:
+            self._refuse("holds a number that is too large", where)
+        self._check_unicode(text, where)
 
     def _check_unicode(self, text: str, where: str) -> None:
-        try:
-            text.encode("utf-8")
-        except UnicodeEncodeError:
+        if not is_unicode(text):
             hint = "the text was cut inside a character; repair or drop that character"
             self._refuse("is not valid Unicode: it holds a lone surrogate", where, hint)
 
@@ -157,25 +163,8 @@ class _Line:
         raise TaskError(message, file=self.file, line=self.number, field=field, hint=hint) from None
 
 
-class _DuplicateKey(Exception):
-    """A key that stands twice in one object, of which `json` would silently drop the first."""
-
-
-def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    data = dict(pairs)
-    if len(data) < len(pairs):
-        keys = [key for key, _ in pairs]
-        raise _DuplicateKey(_short(next(key for n, key in enumerate(keys) if key in keys[:n]))[1:-1])
-    return data
-
-
 def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"it has no {name}; write null")
-
-
-def _short(text: str) -> str:
-    """Quoted, on one line, and not too long for a message."""
-    return repr(text if len(text) <= 60 else text[:57] + "...")
 
 
 def _kind(value: Any) -> str:

@@ -1,0 +1,65 @@
+"""Joins the records of further files to those of an eval set: every one is used, or the eval set is refused.
+
+The further files are held in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from pathlib import Path
+from typing import Generic, NoReturn, Protocol, TypeVar
+
+from debate.errors import TaskError
+from debate.jobs.formats.record import Record
+from debate.jobs.formats.records import records
+
+
+class Placeable(Protocol):
+    """What knows where it stands: a record, or what was made of some."""
+
+    def refuse(self, problem: str, field: str | None = None, hint: str | None = None) -> NoReturn:
+        """Raise the `TaskError` for something in it."""
+        ...
+
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V", bound=Placeable)
+
+
+def by_key(found: Iterable[Record], key: str) -> dict[str, Record]:
+    """Records under their ids.
+
+    Raises:
+        TaskError: when an id stands twice.
+    """
+    known: dict[str, Record] = {}
+    for record in found:
+        name = record.text(key)
+        if name in known:
+            record.refuse(f"{name!r} stands twice, first on line {known[name].line}", key)
+        known[name] = record
+    return known
+
+
+class Answers(Generic[K, V]):
+    """What further files hold for each task, taken out one task after the other."""
+
+    def __init__(self, files: Sequence[Path], read: Callable[[Iterable[Record]], dict[K, V]]) -> None:
+        self._by_file = [(file, read(records(file))) for file in files]
+
+    def take(self, key: K, record: Record, what: str) -> list[V]:
+        """That of each file, in the order of the files.
+
+        Raises:
+            TaskError: when a file has none; `what` names it, and `record` is what it would belong to.
+        """
+        missing = [file for file, found in self._by_file if key not in found]
+        if missing:
+            raise TaskError(f"has no {what} for {record.file}:{record.line}", file=missing[0])
+        return [found.pop(key) for _, found in self._by_file]
+
+    def check_all_taken(self, field: str, what: str) -> None:
+        """Refuse what belongs to no task: `what` says so, `field` is the key that finds nothing."""
+        for _, found in self._by_file:
+            for record in found.values():
+                record.refuse(what, field)

@@ -1,0 +1,95 @@
+"""Samples that lm-eval logged (`samples_TASK_DATE.jsonl`): one file a model, joined by document."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn, cast
+
+from debate.jobs.formats.joining import Answers
+from debate.jobs.formats.making import Placed, placed
+from debate.jobs.formats.record import Record
+from debate.types import Candidate
+
+
+@dataclass(frozen=True, slots=True)
+class _Document:
+    """What a file holds of a document: a line for each filter, with the same responses."""
+
+    lines: list[Record]
+
+    def refuse(self, problem: str, field: str | None = None, hint: str | None = None) -> NoReturn:
+        self.lines[0].refuse(problem, field, hint)
+
+
+def lm_eval(first: Iterator[Record], files: Sequence[Path]) -> Iterator[Placed]:
+    """`doc_id`, `arguments` and `resps`; every response is a candidate, as the model gave it.
+
+    Where a task has several filters, lm-eval logs every document once for each, with the same responses: these lines
+    are one task. `target` and the metrics that each file gives, {filter: {metric: value}}, go into the metadata; the
+    judges see neither. All files are held in memory.
+    """
+    others = Answers(files, _documents)
+    for name, document in _documents(first).items():
+        record = document.lines[0]
+        found = [document, *others.take(name, record, f"sample of document {name!r},")]
+        candidates = [candidate for each in found for candidate in _candidates(each.lines[0])]
+        scores = [
+            {"generator": _model(each.lines[0]), "metrics": metrics} for each in found if (metrics := _metrics(each))
+        ]
+        label = {"label": {"kind": "metrics", "scores": scores}} if scores else {}
+        yield placed(record, _asked(record), candidates, name, {**record.among("target"), **label})
+    others.check_all_taken("doc_id", "is a sample of no document of the eval set")
+
+
+def _documents(samples: Iterable[Record]) -> dict[str, _Document]:
+    known: dict[str, _Document] = {}
+    for sample in samples:
+        name = sample.text("doc_id")
+        before = known.setdefault(name, _Document([])).lines
+        if before and sample.data.get("resps") != before[0].data.get("resps"):
+            hint = "one file holds the samples of one task"
+            sample.refuse(f"{name!r} stands twice, with other responses on line {before[0].line}", "doc_id", hint)
+        before.append(sample)
+    return known
+
+
+def _metrics(document: _Document) -> dict[str, dict[str, Any]]:
+    """The numbers that the samples name as metrics, by filter."""
+    found: dict[str, dict[str, Any]] = {}
+    for sample in document.lines:
+        names = sample.texts("metrics") if sample.data.get("metrics") else []
+        values = {name: sample.data[name] for name in names if isinstance(sample.data.get(name), int | float)}
+        if values:
+            found[sample.optional_text("filter") or "none"] = values
+    return found
+
+
+def _candidates(sample: Record) -> list[Candidate]:
+    return [Candidate(text, generator=_model(sample)) for text in _responses(sample)]
+
+
+def _model(sample: Record) -> str:
+    """lm-eval keeps the samples of a model in a folder of its name."""
+    file = sample.file
+    return file.parent.name if file.stem.startswith("samples_") and file.parent.name else file.stem
+
+
+def _asked(sample: Record) -> str:
+    """The prompt, which is the first text in the arguments of the first request."""
+    arguments: Any = sample.data.get("arguments")
+    while isinstance(arguments, dict | list) and arguments:
+        several = cast("dict[str, Any] | list[Any]", arguments)
+        arguments = next(iter(several.values())) if isinstance(several, dict) else several[0]
+    return sample.as_text(arguments, "arguments")
+
+
+def _responses(sample: Record) -> list[str]:
+    texts: list[str] = []
+    for n, several in enumerate(sample.items("resps")):
+        for text in cast("list[Any]", several) if isinstance(several, list) else [several]:
+            if isinstance(text, list):
+                sample.refuse("holds log-likelihoods, which cannot be judged", f"resps.{n}")
+            texts.append(sample.as_text(text, f"resps.{n}"))
+    return texts

@@ -1,0 +1,57 @@
+"""MT-bench's files, and those of its forerunner Vicuna: questions, and one file of answers a model.
+
+A question of several turns is rendered as `debate.jobs.formats.dialogue` says, `User, turn 1:` and so on; an answer
+under `Assistant, turn 1:`, so that question and answer can be matched turn by turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from debate.errors import TaskError
+from debate.jobs.formats.dialogue import turns_text
+from debate.jobs.formats.joining import Answers, by_key
+from debate.jobs.formats.making import Placed, placed
+from debate.jobs.formats.record import Record
+from debate.types import Candidate
+
+
+def mt_bench(questions: Iterator[Record], files: Sequence[Path]) -> Iterator[Placed]:
+    """`question_id` with `turns` (or `text`), and answer files of `question_id`, `model_id` and `choices` (or `text`).
+
+    A `reference` becomes the context. Where a model answered several times, each of its choices is a candidate.
+    """
+    if not files:
+        first = next(questions, None)
+        where = first.file if first else None
+        raise TaskError("holds questions alone", file=where, hint="give the answer files with --answers FILE ...")
+    answers = Answers(files, partial(by_key, key="question_id"))
+    for record in questions:
+        name = record.text("question_id")
+        turns = record.texts("turns") if "turns" in record.data else [record.text("text")]
+        found = answers.take(name, record, f"answer to question {name!r},")
+        candidates = [candidate for answer in found for candidate in _candidates(answer)]
+        yield placed(record, turns_text(turns, "User"), candidates, name, record.among("category"), _context(record))
+    answers.check_all_taken("question_id", "answers no question of the eval set")
+
+
+def _context(record: Record) -> list[str]:
+    value: Any = record.data.get("reference")
+    if not value:
+        return []
+    turns = record.texts("reference") if isinstance(value, list) else [record.text("reference")]
+    return [turns_text(turns, "Reference")]
+
+
+def _candidates(answer: Record) -> list[Candidate]:
+    model = answer.optional_text("model_id") or answer.file.stem
+    name = answer.optional_text("answer_id")
+    if "choices" not in answer.data:
+        return [Candidate(answer.text("text"), name, model)]
+    texts = [turns_text(choice.texts("turns"), "Assistant") for choice in answer.mappings("choices")]
+    if len(texts) == 1:
+        return [Candidate(texts[0], name, model)]
+    return [Candidate(text, f"{name}#{n}" if name else None, model) for n, text in enumerate(texts)]

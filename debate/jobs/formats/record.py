@@ -1,0 +1,92 @@
+"""A record of a file and its place. Its getters refuse what is missing or of another kind, with file, line and field.
+
+Knows nothing of what a record means, or of how it was read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn, cast
+
+from debate.errors import TaskError
+from debate.jobs.formats.json_text import is_unicode
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A mapping out of a file."""
+
+    data: Mapping[str, Any]
+    file: Path
+    line: int
+    """From 1; of a parquet file the row."""
+    inside: str = ""
+    """Where in the line it stands, when it is not all of it: `choices.0`, or the place in an array on one line."""
+
+    def text(self, key: str) -> str:
+        """A string; a number or a truth value, as test sets hold here and there, in JSON's spelling."""
+        value = self.data.get(key)
+        return self.as_text(json.dumps(value) if isinstance(value, bool | int | float) else value, key)
+
+    def as_text(self, value: Any, field: str) -> str:
+        """The value, which must be a string and valid Unicode; `field` says where it stands."""
+        if not isinstance(value, str):
+            self.refuse("is missing" if value is None else f"must be a string, got {type(value).__name__}", field)
+        if not is_unicode(value):
+            hint = "the text was cut inside a character; repair or drop that character"
+            self.refuse("is not valid Unicode: it holds a lone surrogate", field, hint)
+        return value
+
+    def optional_text(self, key: str) -> str | None:
+        """A string, or None where there is none."""
+        return None if self.data.get(key) in (None, "") else self.text(key)
+
+    def whole(self, key: str, *allowed: int) -> int:
+        """One of some whole numbers, also when it is spelt as a text, as in CSV."""
+        value = self.data.get(key)
+        for number in allowed:
+            if not isinstance(value, bool) and value in (number, str(number)):
+                return number
+        self.refuse(f"must be {' or '.join(map(str, allowed))}, got {value!r}", key)
+
+    def items(self, key: str) -> list[Any]:
+        """A list."""
+        value = self.data.get(key)
+        if not isinstance(value, list):
+            self.refuse("is missing" if value is None else f"must be a list, got {type(value).__name__}", key)
+        return cast("list[Any]", value)
+
+    def texts(self, key: str) -> list[str]:
+        """A list of strings, at least one."""
+        if not (found := self.items(key)):
+            self.refuse("is empty", key)
+        return [self.as_text(value, f"{key}.{n}") for n, value in enumerate(found)]
+
+    def mapping(self, key: str) -> Record:
+        """An object."""
+        return self._within(self.data.get(key), key)
+
+    def mappings(self, key: str) -> list[Record]:
+        """A list of objects, at least one."""
+        if not (found := self.items(key)):
+            self.refuse("is empty", key)
+        return [self._within(value, f"{key}.{n}") for n, value in enumerate(found)]
+
+    def among(self, *keys: str) -> dict[str, Any]:
+        """Those of the keys that are there and not null, for metadata."""
+        return {key: self.data[key] for key in keys if self.data.get(key) is not None}
+
+    def refuse(self, problem: str, field: str | None = None, hint: str | None = None) -> NoReturn:
+        """Raise the `TaskError` for something in this record."""
+        raise TaskError(problem, file=self.file, line=self.line, field=self._field(field), hint=hint) from None
+
+    def _within(self, value: Any, field: str) -> Record:
+        if not isinstance(value, dict):
+            self.refuse("is missing" if value is None else f"must be an object, got {type(value).__name__}", field)
+        return Record(cast("dict[str, Any]", value), self.file, self.line, self._field(field) or "")
+
+    def _field(self, field: str | None) -> str | None:
+        return ".".join(part for part in (self.inside, field) if part) or None

@@ -1,0 +1,64 @@
+"""RewardBench, versions 1 and 2: a prompt, and chosen and rejected responses.
+
+The chosen response is always first in the file, which would give it away: here the order of the candidates is a hash
+of the task's id, the same in every process, and `metadata.best` follows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from debate.jobs.formats.dialogue import content_text, messages_text
+from debate.jobs.formats.making import Placed, in_hidden_order, placed
+from debate.jobs.formats.record import Record
+from debate.types import Candidate
+
+_KEPT = ("subset", "num_correct", "num_incorrect", "models", "additional_metadata")
+
+
+def reward_bench(records: Iterator[Record]) -> Iterator[Placed]:
+    """`prompt`, `chosen`, `rejected`: texts, conversations, or lists of texts (version 2); perhaps `subset` and `id`.
+
+    `metadata.best` is the chosen one; where several are as good, `metadata.label` lists them. The id is `subset/id`,
+    because version 1 numbers its subsets apart; without an id it is the line. Of conversations the last messages are
+    the candidates, and what goes before, which must be the same in all, is the input.
+    """
+    for record in records:
+        sides = [_side(record, key) for key in ("chosen", "rejected")]
+        subset = record.optional_text("subset")
+        name = record.optional_text("id") or (f"{record.line}:{record.inside}" if record.inside else str(record.line))
+        name = f"{subset}/{name}" if subset else name
+        shown, order = in_hidden_order([candidate for side in sides for candidate in side], name)
+        best = [place for place, n in enumerate(order) if n < len(sides[0])]
+        label = {"best": best[0]} if len(best) == 1 else {"label": {"kind": "best_of", "best": best}}
+        yield placed(record, _asked(record), shown, name, {**record.among(*_KEPT), **label})
+
+
+def _side(record: Record, key: str) -> list[Candidate]:
+    """The candidates under a key: a text, the end of a conversation, or a list of texts."""
+    value: Any = record.data.get(key)
+    if not isinstance(value, list):
+        texts = [record.text(key)]
+    elif _is_conversation(record, key):
+        texts = [content_text(record.mappings(key)[-1])]
+    else:
+        texts = record.texts(key)
+    model = record.optional_text(f"{key}_model")
+    return [Candidate(text, generator=model) for text in texts]
+
+
+def _is_conversation(record: Record, key: str) -> bool:
+    value: Any = record.data.get(key)
+    return isinstance(value, list) and any(isinstance(each, dict) for each in record.items(key))
+
+
+def _asked(record: Record) -> str:
+    before = {
+        key: messages_text(record.mappings(key)[:-1]) for key in ("chosen", "rejected") if _is_conversation(record, key)
+    }
+    if len(set(before.values())) > 1:
+        record.refuse("is another conversation than that of `chosen`, before its last message", "rejected")
+    if any(before.values()):
+        return next(iter(before.values()))
+    return messages_text(record.mappings("prompt")) if _is_conversation(record, "prompt") else record.text("prompt")
