@@ -39,7 +39,7 @@ class Indexes:
     def __init__(self, choice: IndexChoice, open_chroma: Callable[[], ChromaIndex], *, has_server: bool) -> None:
         if choice not in get_args(IndexChoice):
             raise ConfigError(f"there is no index {choice!r}", field="index", hint="auto, exact or chroma")
-        self._choice = choice
+        self.choice = choice
         self._open_chroma = open_chroma
         self._can_have_chroma = has_server or importlib.util.find_spec("chromadb") is not None
         self._exact = ExactIndex()
@@ -55,14 +55,14 @@ class Indexes:
 
     def is_exact(self, n_memories: int) -> bool:
         """Whether a collection of so many memories is served by the exact index, which holds its vectors."""
-        if self._choice != "auto":
-            return self._choice == "exact"
+        if self.choice != "auto":
+            return self.choice == "exact"
         return n_memories < AUTO_FROM or self.chroma() is None
 
     def chroma(self) -> ChromaIndex | None:
         """Chroma, where it is used; for `auto` opened now. None where it cannot be had, which is said once."""
         with self._lock:
-            if self._chroma is None and self._choice == "auto" and self._can_have_chroma:
+            if self._chroma is None and self.choice == "auto" and self._can_have_chroma:
                 try:
                     self._chroma = self._open_chroma()
                 except (ConfigError, StoreError) as error:

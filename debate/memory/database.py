@@ -178,7 +178,10 @@ def _connect(url: URL, file: Path | None) -> Engine:
             file.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise StoreError(f"{file}: its folder cannot be made: {error.strerror}") from None
-    engine = create_engine(url, **arguments)
+    try:
+        engine = create_engine(url, **arguments)
+    except NoSuchModuleError:
+        raise ConfigError(f"{url.drivername!r} is not supported", field="memory", hint=_HINT) from None
     event.listen(engine, "connect", _prepared)
     event.listen(engine, "begin", _begun)
     return engine

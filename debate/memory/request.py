@@ -92,7 +92,7 @@ class RecallRequest:
         decay: float = DECAY,
         near_duplicate: float | None = NEAR_DUPLICATE,
     ) -> None:
-        if not queries:
+        if not _listed(queries):
             raise ConfigError("is empty: a recall needs at least one query", field="queries")
         _check_range("k", k, 1, math.inf)
         _check_range("max_tokens", max_tokens, 0, math.inf)

@@ -135,7 +135,8 @@ class MemoryStore:
         memories = new_memories(
             collection, _listed(texts), source, kind, importance, created_at, metadata=metadata, now=self._now
         )
-        self._writer.add(memories)
+        if self._writer.add(memories):
+            self._upkeep.keep_up({collection})
         return [memory.id for memory in memories]
 
     def forget(
@@ -252,7 +253,11 @@ class MemoryStore:
         Raises:
             ConfigError: with file, line and field, for a line that is no memory.
         """
-        return self._writer.add(read_memories(Path(path), self._now))
+        memories = read_memories(Path(path), self._now)
+        n_new = self._writer.add(memories)
+        if n_new:
+            self._upkeep.keep_up({memory.collection for memory in memories})
+        return n_new
 
     def verify(self) -> Report:
         """Look at everything and change nothing; the report's `problems` is empty when all is well."""

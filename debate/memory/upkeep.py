@@ -6,13 +6,14 @@ recalling.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import logging
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from sqlalchemy import ColumnElement, Connection, and_, delete, func, select, update
 
-from debate.errors import InputError
+from debate.errors import BackendError, InputError, StoreError
 from debate.memory.choosing import Indexes
 from debate.memory.database import Database
 from debate.memory.identity import check_embedder, set_embedder
@@ -22,6 +23,7 @@ from debate.memory.tables import COLLECTIONS, MEMORIES, VECTORS
 from debate.memory.vectors import VectorCache, text_hash
 
 _AT_ONCE = 1000
+_log = logging.getLogger("debate")
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +131,24 @@ class Upkeep:
             connection.execute(update(COLLECTIONS).values(newer))
         return True
 
+    def keep_up(self, names: Collection[str]) -> None:
+        """Bring Chroma up to what was added, where it serves these collections, so that no recall has to wait for it.
+
+        What is added is safe whether or not this succeeds: the next search makes up for it.
+        """
+        if self._indexes.choice == "exact":
+            return
+        try:
+            with self._database.read() as connection:
+                large = [name for name, n in _sizes(connection, names) if not self._indexes.is_exact(n)]
+                snapshots = self._shelf.snapshots(connection, large)
+            chroma = self._indexes.opened
+            if chroma is not None:
+                for snapshot in snapshots.values():
+                    chroma.follow(snapshot)
+        except (StoreError, BackendError) as error:
+            _log.warning("Chroma will be brought up to date by the next recall: %s", error)
+
     def follow(self) -> None:
         """Have an open Chroma let go of what was forgotten; one that is opened later does so then."""
         chroma = self._indexes.opened
@@ -163,6 +183,16 @@ class Upkeep:
         with self._database.read() as connection:
             names = connection.execute(select(COLLECTIONS.c.name)).scalars().all()
             return list(self._shelf.snapshots(connection, names).values())
+
+
+def _sizes(connection: Connection, names: Collection[str]) -> list[tuple[str, int]]:
+    query = (
+        select(COLLECTIONS.c.name, func.count())
+        .join(MEMORIES, MEMORIES.c.collection_id == COLLECTIONS.c.id)
+        .where(COLLECTIONS.c.name.in_(names))
+        .group_by(COLLECTIONS.c.name)
+    )
+    return [(name, n) for name, n in connection.execute(query)]
 
 
 _TABLES = (MEMORIES, COLLECTIONS, VECTORS)

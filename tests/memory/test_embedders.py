@@ -51,7 +51,15 @@ def test_rows_are_brought_to_unit_length() -> None:
 
 @pytest.mark.parametrize(
     "rows",
-    [[[1, 2, 3]], [[1, 2], [3, 4]], [[0, 0, 0], [1, 0, 0]], [[np.nan, 0, 0], [1, 0, 0]], "text", None, [[1, 2, 3], [1]]],
+    [
+        [[1, 2, 3]],
+        [[1, 2], [3, 4]],
+        [[0, 0, 0], [1, 0, 0]],
+        [[np.nan, 0, 0], [1, 0, 0]],
+        "text",
+        None,
+        [[1, 2, 3], [1]],
+    ],
 )
 def test_what_is_no_vector_for_each_text_is_refused(rows: object) -> None:
     with pytest.raises(ConfigError, match="fixed gave"):
@@ -200,7 +208,8 @@ def test_a_server_that_is_busy_is_asked_again(status: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "error", "requests"), [(400, CallError, 1), (401, BackendDead, 1), (307, BackendDead, 1), (500, CallError, 5)]
+    ("status", "error", "requests"),
+    [(400, CallError, 1), (401, BackendDead, 1), (307, BackendDead, 1), (500, CallError, 5)],
 )
 def test_a_server_that_refuses_is_asked_as_often_as_that_may_help(status: int, error: type, requests: int) -> None:
     with FakeServer(lambda request: failing(status, "no such thing")) as server:

@@ -1,4 +1,4 @@
-"""Agents that remember, on real vLLM: each gets its own memories, other ones as the debate goes on, and none without."""
+"""Agents that remember, on real vLLM: each gets its own memories in every round, and none when it is switched off."""
 
 from __future__ import annotations
 

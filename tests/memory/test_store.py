@@ -16,6 +16,7 @@ from sqlalchemy import update
 
 from debate.errors import ConfigError, StoreError
 from debate.memory import HashingEmbedder, MemoryStore, RecallRequest
+from debate.memory.choosing import IndexChoice
 from debate.memory.database import Database
 from debate.memory.tables import ABOUT
 from tests.memory.oracle import NOW, Directions
@@ -35,7 +36,8 @@ def test_what_was_added_is_there_when_the_store_is_opened_again(url: str) -> Non
 
 
 @pytest.mark.parametrize(
-    "text", ["", "\0", "a\0b", "\U0001f600 \u202e \ufeff", "'; DROP TABLE memories;--", "{{ 7*7 }}", "[SEP]", "x" * 200_000]
+    "text",
+    ["", "\0", "a\0b", "\U0001f600 \u202e \ufeff", "'; DROP TABLE memories;--", "{{ 7*7 }}", "[SEP]", "x" * 200_000],
 )
 def test_any_text_comes_back_as_it_was(url: str, text: str) -> None:
     with MemoryStore(url, "hashing") as store:
@@ -131,7 +133,7 @@ def test_forgetting_goes_by_all_that_is_given(url: str) -> None:
 
 
 @pytest.mark.parametrize("index", ["exact", "chroma"])
-def test_nothing_of_what_was_forgotten_is_left_in_any_file(index: str, tmp_path: Path) -> None:
+def test_nothing_of_what_was_forgotten_is_left_in_any_file(index: IndexChoice, tmp_path: Path) -> None:
     if index == "chroma":
         pytest.importorskip("chromadb")
     embedder = HashingEmbedder(64)
