@@ -28,7 +28,7 @@ from debate.flow import Completion
 from debate.journal import Record
 from debate.loop_thread import LoopThread
 from debate.recording import Recording
-from debate.runner import Observer, Recaller, Runner
+from debate.runner import Observer, Recaller, Remembers, Runner, as_recaller
 from debate.stream import Job, evaluate_one, left_by, named, stream
 from debate.types import Task
 
@@ -45,7 +45,7 @@ class Engine:
 
     Args:
         backend: a backend, or {model name: backend}; the first is what agents without a model of their own use.
-        memory: what agents recall from; None recalls nothing.
+        memory: what agents recall from: a `MemoryStore`, or its `recaller(...)`; None recalls nothing.
         store: where answers and evaluations are kept, a `Store` or its address: an interrupted run asks again only for
             what is missing.
         seed: of the run. The same seed gives the same evaluations, as far as the backend is repeatable.
@@ -61,7 +61,7 @@ class Engine:
     def __init__(
         self,
         backend: Backend | Mapping[str, Backend],
-        memory: Recaller | None = None,
+        memory: Recaller | Remembers | None = None,
         store: Store | str | Path | None = None,
         seed: int = 0,
         max_concurrency: int | None = None,
@@ -80,7 +80,7 @@ class Engine:
         if cache is not None:
             self.backends = {name: Cached(each, cache) for name, each in self.backends.items()}
         self.run_context = RunContext(seed, (today or datetime.datetime.now().astimezone().date()).isoformat())
-        self._memory = memory
+        self._memory = as_recaller(memory)
         self._recording = Recording(store, self.backends, self.run_context)
         self._budget = budget
         self._task_seconds = task_seconds

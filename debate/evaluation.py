@@ -84,7 +84,8 @@ class Evaluation:
         """The evaluation that `to_dict` was called on. Keys it does not know are an error."""
         values = dict(data)
         scale = values["scale"]
-        values["scale"] = Scale(**{**scale, "high": math.inf if scale["high"] is None else scale["high"]})
+        high = math.inf if scale["high"] is None else scale["high"]
+        values["scale"] = Scale(scale["low"], high, scale["higher_is_better"])
         for name in ("scores", "probabilities"):
             values[name] = _array(values[name])
         if values.get("tensor") is not None:

@@ -13,7 +13,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from debate.backends.base import Backend
 from debate.budget import Budget
@@ -37,6 +37,20 @@ class Recaller(Protocol):
     async def recall(self, request: Recall) -> Sequence[Memory]:
         """The memories that fit best, best first."""
         ...
+
+
+@runtime_checkable
+class Remembers(Protocol):
+    """A store of memories that makes a recaller, such as `debate.memory.MemoryStore`."""
+
+    def recaller(self) -> Recaller:
+        """One that counts ages to now."""
+        ...
+
+
+def as_recaller(memory: Recaller | Remembers | None) -> Recaller | None:
+    """What flows are to ask: a memory as it is, a store's recaller, or nothing."""
+    return memory.recaller() if isinstance(memory, Remembers) else memory
 
 
 @dataclass(frozen=True, slots=True)

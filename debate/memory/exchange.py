@@ -83,7 +83,8 @@ def read_memories(path: Path, now: Callable[[], float]) -> list[NewMemory]:
     found: dict[str, NewMemory] = {}
     for number, line in _lines(path):
         memory = _read(path, number, line, now)
-        if found.setdefault(memory.id, memory) is not memory and found[memory.id].text != memory.text:
+        first = found.setdefault(memory.id, memory)
+        if (first.collection, first.text) != (memory.collection, memory.text):
             raise ConfigError(f"{memory.id!r} stands for another memory too", file=path, line=number, field="id")
     return list(found.values())
 

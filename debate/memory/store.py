@@ -254,6 +254,9 @@ class MemoryStore:
             ConfigError: with file, line and field, for a line that is no memory.
         """
         memories = read_memories(Path(path), self._now)
+        stranger = self._writer.stranger(memories)
+        if stranger is not None:
+            raise ConfigError(f"{stranger!r} stands for another memory in the store", file=path, field="id")
         n_new = self._writer.add(memories)
         if n_new:
             self._upkeep.keep_up({memory.collection for memory in memories})

@@ -77,6 +77,19 @@ class Writer:
             found[name] = connection.execute(select(COLLECTIONS.c.id).where(which)).scalar_one()
         return found
 
+    def stranger(self, memories: Sequence[NewMemory]) -> str | None:
+        """An id among these that stands for another memory in the store; None when there is none."""
+        given = {each.id: (each.collection, text_hash(each.text)) for each in memories}
+        query = select(MEMORIES.c.id, COLLECTIONS.c.name, MEMORIES.c.text_hash).join(
+            COLLECTIONS, COLLECTIONS.c.id == MEMORIES.c.collection_id
+        )
+        with self._database.read() as connection:
+            for part in _parts(list(given)):
+                for row in connection.execute(query.where(MEMORIES.c.id.in_(part))):
+                    if given[row.id] != (row.name, row.text_hash):
+                        return str(row.id)
+        return None
+
     def forget(self, which: Sequence[ColumnElement[bool]], *, dry_run: bool) -> list[str]:
         """Erase the memories for which all conditions hold, and vectors that no other memory needs; returns their ids.
 
