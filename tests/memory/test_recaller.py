@@ -56,7 +56,7 @@ def test_what_is_asked_meanwhile_makes_the_next_batch() -> None:
     async def scene(recaller: BatchingRecaller) -> None:
         first = asyncio.ensure_future(recaller.recall(asked(1000)))
         await asyncio.sleep(0.02)
-        later = []
+        later: list[asyncio.Future[Sequence[Memory]]] = []
         for n in range(5):
             later.append(asyncio.ensure_future(recaller.recall(asked(2000 + n))))
             await asyncio.sleep(0.002)

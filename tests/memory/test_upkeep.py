@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from debate.errors import StoreError
+from debate.errors import ConfigError, StoreError
 from debate.memory import MemoryStore
+from debate.memory.embedders import Vectors
 from tests.memory.oracle import NOW, Directions
 
 
@@ -98,7 +100,7 @@ def test_rebuilding_moves_a_store_to_another_embedder(file: Path) -> None:
     with MemoryStore(file, Directions(24, id="new")) as new, MemoryStore(file, Directions()) as old:
         assert recalled(old) == before
         new.rebuild()
-        with pytest.raises(Exception, match="new"):
+        with pytest.raises(ConfigError, match="holds vectors of new"):
             recalled(old)  # told in the process that had it open, too
 
 
@@ -109,11 +111,11 @@ class Fails(Directions):
         super().__init__(24, id="new")
         self._n = n
 
-    def embed(self, texts):  # noqa: ANN001, ANN201  # pyright: ignore
+    def embed(self, texts: Sequence[str]) -> Vectors:
         self._n -= 1
         if self._n < 0:
             raise KeyboardInterrupt
-        return super().embed(texts)  # pyright: ignore
+        return super().embed(texts)
 
 
 def test_a_rebuild_that_is_cut_off_leaves_the_store_as_it_was_and_goes_on(
