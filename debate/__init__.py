@@ -18,7 +18,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from debate.engine import Engine as Engine
     from debate.evaluation import Evaluation as Evaluation
+    from debate.evaluators.callback import CallbackEvaluator as CallbackEvaluator
+    from debate.evaluators.cross import CrossEvaluator as CrossEvaluator
     from debate.evaluators.debate import DebateEvaluator as DebateEvaluator
+    from debate.evaluators.panel import PanelEvaluator as PanelEvaluator
+    from debate.evaluators.step import StepEvaluator as StepEvaluator
+    from debate.evaluators.value import ValueEvaluator as ValueEvaluator
+    from debate.evaluators.vote import VoteEvaluator as VoteEvaluator
     from debate.persona import Component as Component
     from debate.persona import Persona as Persona
     from debate.persona import Profile as Profile
@@ -31,6 +37,12 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
+    "VoteEvaluator": "debate.evaluators.vote",
+    "ValueEvaluator": "debate.evaluators.value",
+    "StepEvaluator": "debate.evaluators.step",
+    "PanelEvaluator": "debate.evaluators.panel",
+    "CrossEvaluator": "debate.evaluators.cross",
+    "CallbackEvaluator": "debate.evaluators.callback",
     "Candidate": "debate.types",
     "Component": "debate.persona",
     "DebateEvaluator": "debate.evaluators.debate",
@@ -45,16 +57,22 @@ _HOME = {
 }
 
 __all__ = [
+    "CallbackEvaluator",
     "Candidate",
     "Component",
+    "CrossEvaluator",
     "DebateEvaluator",
     "Engine",
     "Evaluation",
+    "PanelEvaluator",
     "Persona",
     "Profile",
     "Sampling",
     "Scale",
+    "StepEvaluator",
     "Task",
+    "ValueEvaluator",
+    "VoteEvaluator",
     "load_profile",
 ]
 

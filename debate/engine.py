@@ -20,11 +20,12 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from debate.admission import Admission
 from debate.backends.base import Backend, Call
 from debate.backends.cached import Cached, Replies
+from debate.backends.starting import close_all, start_all
 from debate.budget import Budget
 from debate.errors import BackendDead, ConfigError
 from debate.evaluation import Evaluation
 from debate.evaluators.base import Evaluator, RunContext
-from debate.flow import Completion
+from debate.flow import Completion, Flow
 from debate.journal import Record
 from debate.loop_thread import LoopThread
 from debate.recording import Recording
@@ -157,6 +158,14 @@ class Engine:
         finally:
             await self._loop.arun(_close(finishing))
 
+    def drive(self, flow: Flow[T]) -> T:
+        """Drive a flow of your own to its end, unrecorded, and return what it returns. Raises whatever it raises."""
+        return self._loop.run(self._drive(flow))
+
+    async def adrive(self, flow: Flow[T]) -> T:
+        """Drive a flow of your own, see `drive`."""
+        return await self._loop.arun(self._drive(flow))
+
     def start(self) -> Self:
         """Load the backends now rather than at the first evaluation."""
         self._loop.run(self._started())
@@ -169,7 +178,7 @@ class Engine:
             self._starting = asyncio.Lock()
         if thread is not None:
             try:
-                thread.run(self._close_backends())
+                thread.run(close_all(self.backends.values()))
             finally:
                 thread.close()
         self._recording.close()
@@ -197,7 +206,7 @@ class Engine:
         """The parts that need a started backend. Runs on the engine's loop, as everything below does."""
         async with self._starting:
             if self._parts is None:
-                await self._start_backends()
+                await start_all(self.backends.values())
                 admission = Admission.to(next(iter(self.backends.values())).capacity, self._max_concurrency)
                 runner = Runner(
                     self.backends,
@@ -210,15 +219,6 @@ class Engine:
                 self._parts = (runner, admission)
             return self._parts
 
-    async def _start_backends(self) -> None:
-        """All or none: what was loaded before one that fails is let go, so that a later call starts each anew."""
-        try:
-            for backend in self.backends.values():
-                await backend.start()
-        except BaseException:
-            await self._close_backends()
-            raise
-
     def _observer(self, admission: Admission) -> Observer:
         def observe(call: Call, completion: Completion) -> None:
             usage = completion.usage
@@ -228,6 +228,10 @@ class Engine:
                 self.on_completion(call, completion)
 
         return observe
+
+    async def _drive(self, flow: Flow[T]) -> T:
+        runner, _ = await self._started()
+        return await runner.drive(flow)
 
     async def _evaluate(self, task: Task, evaluator: Evaluator, run: InRun) -> Evaluation:
         (job,) = await self._jobs([task], evaluator, run)
@@ -275,20 +279,16 @@ class Engine:
         """Refuse before anything is loaded what would fail at the first call.
 
         Raises:
-            ConfigError: when a persona asks for a model for which there is no backend.
+            ConfigError: when an evaluator asks for a model for which there is no backend.
         """
         for evaluator in {id(evaluator): evaluator for evaluator in evaluators}.values():
             missing = sorted(evaluator.models - set(self.backends))
             if missing:
                 raise ConfigError(
-                    f"a persona asks for the model {missing[0]!r}, and the engine has no backend for it",
+                    f"{evaluator.name} asks for the model {missing[0]!r}, and the engine has no backend for it",
                     field="model",
                     hint=f"it has {', '.join(map(repr, self.backends))}; pass {{model: backend}} to Engine",
                 )
-
-    async def _close_backends(self) -> None:
-        for backend in self.backends.values():
-            await backend.aclose()
 
 
 async def _next(items: AsyncIterator[T]) -> T | None:

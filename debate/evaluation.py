@@ -8,13 +8,26 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, cast
 
 import numpy as np
 
 from debate import feedback as _feedback
-from debate.types import Failure, FloatArray, Memory, Rejected, Scale, Status, StopReason, Transcript, Turn, Usage
+from debate.types import (
+    Failure,
+    FloatArray,
+    Memory,
+    Rejected,
+    Sample,
+    Scale,
+    ScoreStatus,
+    Status,
+    StopReason,
+    Transcript,
+    Turn,
+    Usage,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -31,8 +44,10 @@ class Evaluation:
     scale: Scale = Scale()
     scores: FloatArray
     """(J,), on `scale`; NaN = unscored."""
+    statuses: tuple[ScoreStatus, ...] = ()
+    """How each candidate came by its score; empty for a debate, where a score is there or not."""
     probabilities: FloatArray
-    """(J,), the softmax of the scores; 0 for an unscored candidate."""
+    """(J,), the softmax of the scores, best highest; 0 for an unscored candidate."""
     selected: int | None
     """Index of the winner, or of the sampled candidate; None when nothing was scored."""
     tied: tuple[int, ...] = ()
@@ -53,6 +68,10 @@ class Evaluation:
     order_agreement: bool | None = None
     """For a balanced debate: whether both candidate orders chose alike."""
     transcript: Transcript = Transcript()
+    samples: tuple[Sample, ...] = ()
+    """What a judge that does not debate replied, call by call."""
+    details: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """What else the evaluator found out, as plain data; its docstring says what."""
     usage: Usage = Usage()
     seconds: float = 0.0
 
@@ -95,6 +114,8 @@ class Evaluation:
         values["members"] = tuple(cls.from_dict(member) for member in values["members"])
         values["transcript"] = Transcript(tuple(_turn(turn) for turn in values["transcript"]))
         values["usage"] = Usage(**values["usage"])
+        values["samples"] = tuple(_sample(sample) for sample in values.get("samples", ()))
+        values["statuses"] = tuple(values.get("statuses", ()))
         for name in ("tied", "components", "agents"):
             values[name] = tuple(values[name])
         return cls(**values)
@@ -127,10 +148,12 @@ def plain(value: Any) -> Any:
             return value.to_dict()
         case Transcript():
             return [_plain_turn(turn) for turn in value]
-        case Scale() | Failure() | Usage() | Memory() | Rejected():
+        case Scale() | Failure() | Usage() | Memory() | Rejected() | Sample():
             return {key: plain(item) for key, item in asdict(value).items()}
         case list() | tuple():
             return [plain(item) for item in cast("list[Any]", value)]
+        case Mapping():
+            return {key: plain(item) for key, item in cast("Mapping[str, Any]", value).items()}
         case _:
             return value
 
@@ -148,6 +171,14 @@ def _turn(data: Mapping[str, Any]) -> Turn:
     values["rejected"] = tuple(Rejected(**rejected) for rejected in values["rejected"])
     values["memories"] = tuple(as_memory(memory) for memory in values["memories"])
     return Turn(**values)
+
+
+def _sample(data: Mapping[str, Any]) -> Sample:
+    values = dict(data)
+    values["candidates"], values["ranking"] = tuple(values["candidates"]), tuple(values["ranking"])
+    values["failure"] = None if values["failure"] is None else Failure(**values["failure"])
+    values["rejected"] = tuple(Rejected(**rejected) for rejected in values["rejected"])
+    return Sample(**values)
 
 
 def as_memory(data: Mapping[str, Any]) -> Memory:

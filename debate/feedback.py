@@ -7,12 +7,12 @@ labels of the debate mean nothing outside it.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from debate.types import FloatArray, Turn
+from debate.types import FloatArray, Sample, Turn
 
 if TYPE_CHECKING:
     from debate.evaluation import Evaluation
@@ -28,26 +28,36 @@ def feedback(evaluation: Evaluation, j: int) -> str:
     if not 0 <= j < n_candidates:
         raise IndexError(f"there is no candidate {j}: the task has {n_candidates}, counted from 0")
     lines = [_standing(evaluation, j)]
-    for debate in evaluation.members or (evaluation,):
+    for debate in _leaves(evaluation):
         lines += _component_lines(debate, j)
         lines += _comment_lines(debate, j)
+        lines += _sample_lines(debate, j)
     return "\n".join(lines)
 
 
 def chain_of_thought(evaluation: Evaluation, *, rounds: int | None, scores: bool, max_characters: int) -> str:
     """The turns as text, oldest first; see `Evaluation.chain_of_thought`."""
     parts: list[str] = []
-    for debate in evaluation.members or (evaluation,):
+    for debate in _leaves(evaluation):
         first = 0 if rounds is None else max(0, debate.rounds_run - rounds)
         parts += [
             _spoken(turn, debate.components if scores else ())
             for turn in debate.transcript
             if turn.failure is None and turn.round >= first
         ]
+        parts += [_replied(debate, sample, scores) for sample in debate.samples if sample.text]
     while max_characters and len(parts) > 1 and sum(len(part) + 2 for part in parts) - 2 > max_characters:
         parts.pop(0)
     text = "\n\n".join(parts)
     return text[:max_characters] if max_characters else text
+
+
+def _leaves(evaluation: Evaluation) -> Iterator[Evaluation]:
+    """The evaluations that are made of no others."""
+    if not evaluation.members:
+        yield evaluation
+    for member in evaluation.members:
+        yield from _leaves(member)
 
 
 def _standing(evaluation: Evaluation, j: int) -> str:
@@ -84,6 +94,23 @@ def _comment_lines(debate: Evaluation, j: int) -> list[str]:
     newest = {turn.agent: turn for turn in debate.transcript if turn.failure is None}
     turns = sorted(newest.values(), key=lambda turn: float(turn.scores[j].mean()))
     return [f"- {turn.agent}: {_relabel(turn.comments[j], turn)}" for turn in turns if turn.comments[j].strip()]
+
+
+def _sample_lines(judged: Evaluation, j: int) -> list[str]:
+    """What a judge that does not debate replied on the candidate, the lowest value first; ballots that rank it last."""
+    about = [sample for sample in judged.samples if j in sample.candidates and sample.text.strip()]
+    about.sort(key=lambda sample: -sample.ranking.index(j) if j in sample.ranking else sample.value or 0.0)
+    return [f"- {_replied(judged, sample, True)}" for sample in about]
+
+
+def _replied(judged: Evaluation, sample: Sample, scores: bool) -> str:
+    """One reply, with what it is about and what was read in it."""
+    about = ", ".join(str(j + 1) for j in sample.candidates)
+    step = "" if sample.step is None else f", step {sample.step + 1}"
+    worth = f": {sample.value:g}" if scores and sample.value is not None else ""
+    order = f": {' > '.join(str(j + 1) for j in sample.ranking)}" if scores and sample.ranking else ""
+    name = f"{judged.evaluator}, candidate{'s' if len(sample.candidates) > 1 else ''} {about}{step}{worth}{order}"
+    return f"{name}\n  {sample.text.strip()}"
 
 
 def _spoken(turn: Turn, components: Sequence[str]) -> str:

@@ -12,7 +12,7 @@ httpx's `auth_flow`. This module knows nothing of backends, batching or storage:
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
@@ -66,6 +66,28 @@ class Prompt:
     def texts(self) -> tuple[str, str]:
         """The system and the user message as text, joined once: seeds, servers and counters all ask for it."""
         return join(self.system), join(self.user)
+
+
+@dataclass(frozen=True)
+class Messages(Prompt):
+    """A prompt whose messages have roles of their own, for models that are no chat models.
+
+    `Messages.of([("user", task), ("intermediate_step", first), ("last_step", second)])` is how x1's value model is
+    asked (seed 002).
+    """
+
+    roles: tuple[str, ...] = ()
+    """One a block of the user message."""
+
+    @classmethod
+    def of(cls, said: Sequence[tuple[str, str]]) -> Messages:
+        """Messages from pairs of role and text."""
+        blocks = tuple((Segment(text, is_content=True),) for _, text in said)
+        return cls((), blocks, tuple(role for role, _ in said))
+
+    def messages(self) -> list[dict[str, str]]:
+        """The messages as they were given."""
+        return [{"role": role, "content": join([block])} for role, block in zip(self.roles, self.user, strict=True)]
 
 
 def join(blocks: Sequence[Block]) -> str:
@@ -148,13 +170,27 @@ class Recall:
 
 
 @dataclass(frozen=True, slots=True)
+class Compute:
+    """Call a function that is no model's: a scorer, a proposer of thoughts. Answered with what it returns, or with a
+    `Failure` of the reason `raised` or `timeout`.
+
+    Plain functions run in a thread, async ones in the loop. Nothing of it is recorded: a resumed run calls it again.
+    """
+
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...] = ()
+    seconds: float | None = None
+    """How long it may take. A plain function that takes longer is left behind, for nothing can end it."""
+
+
+@dataclass(frozen=True, slots=True)
 class Gather:
     """Drive child flows independently of one another. Answered with the tuple of what they return."""
 
     flows: tuple[Flow[Any], ...]
 
 
-Request = Generate | Recall | Gather
+Request = Generate | Recall | Compute | Gather
 Reply = Completion | Failure | tuple[Memory, ...] | tuple[Any, ...]
 Flow = Generator[Request, Any, T]
 
@@ -168,6 +204,12 @@ def generate(call: Generate) -> Flow[Completion | Failure]:
 def recall(request: Recall) -> Flow[tuple[Memory, ...]]:
     """Yield a recall and get its typed answer."""
     answer: tuple[Memory, ...] = yield request
+    return answer
+
+
+def compute(function: Callable[..., Any], *arguments: Any, seconds: float | None = None) -> Flow[Any]:
+    """Yield a function to call and get what it returns, or a `Failure`."""
+    answer = yield Compute(function, arguments, seconds)
     return answer
 
 

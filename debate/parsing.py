@@ -15,6 +15,7 @@ from decimal import Decimal
 from typing import Any, cast
 
 from debate.json_ladder import read_value
+from debate.json_schemas import bounded_text, number_in, object_of
 from debate.json_values import Number, refusal, shown
 
 
@@ -75,19 +76,11 @@ def reply_schema(
     Keys stand in the order in which they are to be written: text before numbers, so that a score follows from its
     comment. `comment_chars` and `overall_chars` bound the strings, in characters.
     """
-    scores = _object({name: {"type": "number", "minimum": low, "maximum": high} for name in components})
-    candidate = _object({"comment": _bounded(comment_chars), "scores": scores})
-    return _object({"overall": _bounded(overall_chars), "candidates": _object(dict.fromkeys(labels, candidate))})
-
-
-def _object(properties: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
-
-
-def _bounded(chars: int) -> dict[str, Any]:
-    # Not maxLength: under it the grammar engine xgrammar forbids quotation marks and newlines in the string. Under this
-    # pattern it permits their escapes.
-    return {"type": "string", "pattern": rf"^[^\u0000-\u0009\u000b-\u001f]{{0,{chars}}}$"}
+    scores = object_of({name: number_in(low, high) for name in components})
+    candidate = object_of({"comment": bounded_text(comment_chars), "scores": scores})
+    return object_of(
+        {"overall": bounded_text(overall_chars), "candidates": object_of(dict.fromkeys(labels, candidate))}
+    )
 
 
 def _members(value: object, names: Sequence[str], place: str, kind: str = "key") -> dict[str, object]:

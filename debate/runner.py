@@ -9,6 +9,7 @@ and that is all there is to resuming. Knows nothing of what any flow is about.
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +21,7 @@ from debate.budget import Budget
 from debate.errors import ENDS_A_RUN, CallError, ConfigError, DebateError
 from debate.evaluation import Evaluation, failed
 from debate.evaluators.base import Evaluator
-from debate.flow import Call, Completion, Flow, Gather, Generate, Recall, RunContext
+from debate.flow import Call, Completion, Compute, Flow, Gather, Generate, Recall, RunContext
 from debate.journal import Address, CallKey, Journal, recall_hash, spelt
 from debate.seeds import derive, digest
 from debate.types import Failure, Memory, Task, Usage
@@ -131,11 +132,15 @@ class Runner:
                             usage += answer.usage
                     case Recall():
                         answer = await self._recall(request, way, here)
+                    case Compute():
+                        answer = await _compute(request)
                     case Gather(flows):
                         answer, used = await self._gather(flows, way, here)
                         usage += used
                     case _:
-                        raise TypeError(f"a flow yields Generate, Recall or Gather, got {type(request).__name__}")
+                        raise TypeError(
+                            f"a flow yields Generate, Recall, Compute or Gather, got {type(request).__name__}"
+                        )
         except StopIteration as end:
             return _with_usage(end.value, usage, time.perf_counter() - began), usage
         finally:
@@ -214,6 +219,25 @@ class Runner:
             prompt_hash=shape,
             info=request.info,
         )
+
+
+async def _compute(request: Compute) -> Any:
+    """What a function returns; whatever it raises becomes a failure."""
+    name = getattr(request.function, "__name__", type(request.function).__name__)
+    began = time.monotonic()
+    try:
+        async with asyncio.timeout(request.seconds):
+            if inspect.iscoroutinefunction(request.function):
+                return await request.function(*request.arguments)
+            answer = await asyncio.to_thread(request.function, *request.arguments)
+            return await answer if inspect.isawaitable(answer) else answer
+    except ENDS_A_RUN:
+        raise
+    except Exception as error:
+        if isinstance(error, TimeoutError) and time.monotonic() - began >= (request.seconds or float("inf")):
+            return Failure("timeout", f"{name} took longer than {request.seconds:g} s")
+        _log.debug("%s raised", name, exc_info=error)
+        return Failure("raised", f"{name} raised {type(error).__name__}: {error}")
 
 
 def _is_out_of_time(answer: Completion | Failure) -> bool:

@@ -22,6 +22,8 @@ from debate.errors import ConfigError, TaskError
 
 FloatArray = NDArray[np.float64]
 Status = Literal["ok", "partial", "failed"]
+ScoreStatus = Literal["ok", "failed", "skipped", "penalty", "duplicate"]
+"""How a candidate came by its score: `failed` and `skipped` have none, `penalty` and `duplicate` were given theirs."""
 StopReason = Literal["converged", "max_rounds", "token_budget", "time_budget", "failed"]
 
 
@@ -178,6 +180,27 @@ class Rejected:
     text: str
     reason: str
     message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """One reply of a judge outside a debate: on one candidate or one of its steps, or a ballot on several."""
+
+    candidates: tuple[int, ...]
+    """Indices of those it is about, in the order shown."""
+    sample: int = 0
+    """Which of several of the same kind, from 0."""
+    step: int | None = None
+    """Which step of the candidate, from 0; None where it is about the whole."""
+    value: float | None = None
+    """What it was found to be worth, on the judge's own scale; None for a ballot, and where there is none."""
+    ranking: tuple[int, ...] = ()
+    """A ballot's candidates, best first; a choice is a ranking of one, and no preference of none."""
+    text: str = ""
+    """The reply, raw."""
+    failure: Failure | None = None
+    rejected: tuple[Rejected, ...] = ()
+    """Replies that could not be read, before this one or until the tries ran out."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ LAYERS = (
     {"types"},
     {"persona"},
     {"flow"},
+    {"improving"},
     {"ranks", "ballots", "samples", "steps"},
     {"normalisation"},
     {"scoring", "voting", "convergence", "selection", "parsing", "replies", "panel"},
@@ -34,7 +35,7 @@ LAYERS = (
     {"runner", "recording"},
     {"stream"},
     {"engine"},
-    {"jobs"},
+    {"jobs", "search", "serving"},
     {"cli"},
 )
 """From the ground floor up. A part imports from the floors below alone; those of one floor do not import one another.

@@ -4,7 +4,20 @@ from debate.backends.base import Backend, Call, Capacity
 from debate.backends.ollama import Ollama
 from debate.backends.openai import OpenAICompatible
 from debate.backends.patience import Patience
+from debate.backends.reward_model import RewardModel
 from debate.backends.scripted import Scripted
+from debate.backends.value_server import ValueServer
 from debate.backends.vllm import VLLM
 
-__all__ = ["VLLM", "Backend", "Call", "Capacity", "Ollama", "OpenAICompatible", "Patience", "Scripted"]
+__all__ = [
+    "VLLM",
+    "Backend",
+    "Call",
+    "Capacity",
+    "Ollama",
+    "OpenAICompatible",
+    "Patience",
+    "RewardModel",
+    "Scripted",
+    "ValueServer",
+]

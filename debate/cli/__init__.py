@@ -15,6 +15,7 @@ from debate.cli.memory import memory
 from debate.cli.profiles import profiles
 from debate.cli.resume import resume
 from debate.cli.run import run
+from debate.cli.serve import serve
 from debate.cli.show import show
 from debate.errors import BackendError, BudgetSpent, DebateError, InputError, RunInUse, StoreError
 
@@ -26,7 +27,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-for command in (run, resume, show, export, profiles, doctor):
+for command in (run, resume, show, export, serve, profiles, doctor):
     app.command()(command)
 app.add_typer(cache, name="cache")
 app.add_typer(memory, name="memory")

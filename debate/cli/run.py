@@ -16,7 +16,15 @@ _RUN = "Run"
 
 def run(
     evalset: Annotated[Path, typer.Argument(help="Eval set: JSONL, CSV, parquet, or a format named below.")],
-    evaluator: Annotated[str | None, typer.Option(help="Evaluator: debate.", rich_help_panel=_RUN)] = None,
+    evaluator: Annotated[
+        str | None, typer.Option(help="debate, value, vote, panel, cross, callback or step.", rich_help_panel=_RUN)
+    ] = None,
+    option: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="KEY=VALUE for an evaluator that is no debate, VALUE read as YAML; repeatable.", rich_help_panel=_RUN
+        ),
+    ] = None,
     profile: Annotated[
         str | None, typer.Option(help="Built-in profile, or a YAML file.", rich_help_panel=_DEBATE)
     ] = None,
@@ -27,7 +35,9 @@ def run(
         str | None,
         typer.Option(envvar="DEBATE_MODEL", help="Model name, or the folder of one.", rich_help_panel=_ENGINE),
     ] = None,
-    backend: Annotated[str | None, typer.Option(help="vllm, openai or ollama.", rich_help_panel=_ENGINE)] = None,
+    backend: Annotated[
+        str | None, typer.Option(help="vllm, openai, ollama; value_server, reward_model.", rich_help_panel=_ENGINE)
+    ] = None,
     base_url: Annotated[
         str | None, typer.Option(help="Address of the server, for openai and ollama.", rich_help_panel=_ENGINE)
     ] = None,
@@ -71,7 +81,7 @@ def run(
         typer.Option(
             "--format",
             help="Of the eval set, where its keys do not tell: own, table, mt_bench, alpaca_eval, reward_bench, "
-            "judge_bench, llmbar, pandalm, chat_eval, openai_batch, lm_eval.",
+            "judge_bench, llmbar, pandalm, chat_eval, bigbench_mistake, process_bench, openai_batch, lm_eval.",
             rich_help_panel=_RUN,
         ),
     ] = None,
@@ -157,7 +167,9 @@ def run(
     if column:
         flags["columns"] = dict(_column(text) for text in column)
     if engine_arg:
-        flags["engine_args"] = dict(_engine_argument(text) for text in engine_arg)
+        flags["engine_args"] = dict(key_value(text, "--engine-arg") for text in engine_arg)
+    if option:
+        flags["options"] = dict(key_value(text, "--option") for text in option)
     from debate.cli.running import execute
     from debate.jobs.evalset import EvalSet
     from debate.jobs.settings import RunSettings
@@ -185,13 +197,14 @@ def _column(text: str) -> tuple[str, str]:
     return ours, theirs
 
 
-def _engine_argument(text: str) -> tuple[str, Any]:
+def key_value(text: str, flag: str) -> tuple[str, Any]:
+    """KEY=VALUE, the value read as YAML."""
     import yaml
 
     key, equals, value = text.partition("=")
     if not equals or not key:
-        raise ConfigError(f"must be KEY=VALUE, got {text!r}", field="--engine-arg")
+        raise ConfigError(f"must be KEY=VALUE, got {text!r}", field=flag)
     try:
         return key.replace("-", "_"), yaml.safe_load(value)
     except yaml.YAMLError:
-        raise ConfigError(f"the value of {key} is not YAML: {value!r}", field="--engine-arg") from None
+        raise ConfigError(f"the value of {key} is not YAML: {value!r}", field=flag) from None

@@ -19,7 +19,7 @@ def execute(settings: RunSettings, folder: Path, *, evalset: EvalSet | None, ret
     job = Run(
         evalset=evalset,
         folder=folder,
-        evaluator=settings.debate_evaluator(),
+        evaluator=settings.make_evaluator(),
         store=settings.store,
         memory=settings.memory,
         settings=settings.given(),

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from debate.evaluation import Evaluation
 from debate.flow import Flow, RunContext
 from debate.types import Scale, Task
 
-__all__ = ["Evaluator", "Footprint", "RunContext"]
+__all__ = ["ChecksTasks", "Evaluator", "Footprint", "RunContext", "check_task"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,3 +63,23 @@ class Evaluator(Protocol):
         Those under the key `aggregation`, at any depth, shape no prompt: they may change when a run goes on.
         """
         ...
+
+
+@runtime_checkable
+class ChecksTasks(Protocol):
+    """An evaluator that cannot evaluate every task."""
+
+    def check_task(self, task: Task) -> None:
+        """Raise a `TaskError` for a task that cannot be evaluated."""
+        ...
+
+
+def check_task(evaluators: Iterable[Evaluator], task: Task) -> None:
+    """Refuse a task that one of some evaluators cannot evaluate.
+
+    Raises:
+        TaskError: naming the field.
+    """
+    for evaluator in evaluators:
+        if isinstance(evaluator, ChecksTasks):
+            evaluator.check_task(task)

@@ -19,16 +19,18 @@ import numpy as np
 from debate.convergence import coefficient_of_variation, has_converged
 from debate.errors import ReplyError
 from debate.evaluation import Evaluation
+from debate.evaluators.asking import ask
 from debate.evaluators.base import RunContext
 from debate.evaluators.debate_prompts import DebatePrompts
 from debate.evaluators.debate_settings import CELL_SCALE, DebateSettings
 from debate.evaluators.ordering import arrange, base_order
-from debate.flow import Completion, Flow, Generate, Prompt, Recall, gather, generate, recall
-from debate.parsing import parse_reply, reply_schema
+from debate.evaluators.outcome import Choosing
+from debate.flow import Completion, Flow, Generate, Prompt, Recall, gather, recall
+from debate.parsing import ParsedReply, parse_reply, reply_schema
 from debate.persona import Profile
-from debate.scoring import normalize_tensor, softmax
+from debate.scoring import normalize_tensor
 from debate.seeds import derive
-from debate.selection import argmax, sample, tied_best
+from debate.selection import argmax
 from debate.types import Failure, FloatArray, Memory, Rejected, StopReason, Task, Transcript, Turn
 
 
@@ -102,38 +104,29 @@ class _Debate:
         """Recall, prompt, generate, parse; asked again with the error shown while the reply cannot be read."""
         heard = [turn for turn in history if turn.failure is None]
         memories = yield from self._recall(i, heard)
-        rejected: list[Rejected] = []
-        error: ReplyError | None = None
-        answer: Completion | Failure | None = None
-        for attempt in range(self.settings.retries + 1):
-            call = self._call(r, i, attempt, self.prompts.prompt(i, heard, memories, error))
-            answer = yield from generate(call)
-            if isinstance(answer, Failure):
-                return self._failed_turn(r, i, answer, rejected, memories)
-            self.tokens += answer.usage.total_tokens
-            try:
-                reply = parse_reply(
-                    answer.text, self.ordering.labels, self.components, finish_reason=answer.finish_reason
-                )
-            except ReplyError as unreadable:
-                error = unreadable
-                rejected.append(Rejected(answer.text, unreadable.reason, unreadable.message))
-                continue
-            return Turn(
-                round=r,
-                agent=self.settings.personas[i].name,
-                labels=self.ordering.shown(i),
-                scores=np.array(reply.scores, dtype=np.float64),  # (J, K)
-                overall=reply.overall,
-                comments=reply.comments,
-                rejected=tuple(rejected),
-                memories=memories,
-                neutralised=answer.neutralised,
-            )
-        assert error is not None and answer is not None
-        message = f"no readable reply in {len(rejected)} tries: {error.message}"
-        failure = Failure("unreadable_reply", message, call=answer.call)
-        return self._failed_turn(r, i, failure, rejected, memories)
+
+        def call(attempt: int, error: ReplyError | None) -> Generate:
+            return self._call(r, i, attempt, self.prompts.prompt(i, heard, memories, error))
+
+        def read(said: Completion) -> ParsedReply:
+            return parse_reply(said.text, self.ordering.labels, self.components, finish_reason=said.finish_reason)
+
+        asked = yield from ask(call, read, self.settings.retries)
+        self.tokens += asked.tokens
+        if asked.value is None:
+            assert asked.failure is not None
+            return self._failed_turn(r, i, asked.failure, asked.rejected, memories)
+        return Turn(
+            round=r,
+            agent=self.settings.personas[i].name,
+            labels=self.ordering.shown(i),
+            scores=np.array(asked.value.scores, dtype=np.float64),  # (J, K)
+            overall=asked.value.overall,
+            comments=asked.value.comments,
+            rejected=asked.rejected,
+            memories=memories,
+            neutralised=asked.neutralised,
+        )
 
     def _recall(self, i: int, heard: Sequence[Turn]) -> Flow[tuple[Memory, ...]]:
         """m_i = M(a_i, x, y, history): nothing for an agent without memory settings."""
@@ -271,13 +264,8 @@ def _agree(members: Sequence[Evaluation]) -> bool | None:
 
 def _select(settings: DebateSettings, scores: FloatArray, task: Task, run: RunContext) -> dict[str, Any]:
     """Probabilities, the selected candidate and the ties, from the scores alone."""
-    seed = derive(run.seed, "select", task.id)
-    probabilities = softmax(scores, settings.softmax_temperature)  # (J,)
-    if settings.selection == "sample":
-        selected = sample(probabilities, seed)
-    else:
-        selected = argmax(scores, settings.ties, seed)
-    return {"probabilities": probabilities, "selected": selected, "tied": tied_best(scores)}
+    choosing = Choosing(settings.selection, settings.ties, settings.softmax_temperature)
+    return choosing.choose(scores, settings.scale.higher_is_better, run, task)
 
 
 def _summary(failures: Sequence[Failure], n_turns: int) -> str | None:

@@ -20,9 +20,9 @@ from typing import Any, Protocol
 from debate.backends import Backend, Call
 from debate.budget import Budget
 from debate.engine import Engine
-from debate.errors import BackendDead, ConfigError, StoreError
+from debate.errors import BackendDead, ConfigError, StoreError, TaskError
 from debate.evaluation import Evaluation
-from debate.evaluators.base import Evaluator
+from debate.evaluators.base import Evaluator, check_task
 from debate.flow import Completion
 from debate.jobs.evalset import EvalSet
 from debate.jobs.folder import RunFolder
@@ -113,8 +113,7 @@ class Run:
         """
         folder = self._folder(watcher)
         if (is_new := not (folder.path / "run.json").exists()) and self.evalset is not None:
-            for _ in self.evalset.tasks():  # every fault of the eval set is met before anything is made
-                pass
+            self._check(self.evalset)  # every fault of the eval set is met before anything is made
         with Store(folder.store_url) as store:
             models = {name: backend.model for name, backend in backends.items()}
             identity: dict[str, Any] = {"evaluator": self.evaluator.describe(), "models": models}
@@ -130,6 +129,14 @@ class Run:
                 return folder, record.totals()
             finally:
                 record.close()
+
+    def _check(self, evalset: EvalSet) -> None:
+        """Read every task, and ask the evaluator whether it can evaluate it."""
+        for task, file, line in evalset.tasks():
+            try:
+                check_task([self.evaluator], task)
+            except TaskError as error:
+                raise TaskError(error.problem, file=file, line=line, field=error.field, hint=error.hint) from None
 
     def _folder(self, watcher: Watcher) -> RunFolder:
         found = RunFolder.read(self.folder)

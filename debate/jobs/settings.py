@@ -6,19 +6,21 @@ Knows how to make the evaluator and the backends, and nothing of running them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from debate.backends import VLLM, Backend, Ollama, OpenAICompatible, Patience
+from debate.backends import VLLM, Backend, Ollama, OpenAICompatible, Patience, RewardModel, ValueServer
 from debate.convergence import Over
 from debate.errors import ConfigError
+from debate.evaluators.base import Evaluator
 from debate.evaluators.debate import DebateEvaluator
 from debate.evaluators.debate_settings import Mode
 from debate.evaluators.ordering import CandidateOrder
+from debate.jobs.evaluators import make_evaluator
 from debate.located_yaml import Located, as_input_error, read_yaml
 from debate.persona import Sampling
 from debate.scoring import Method
@@ -28,6 +30,11 @@ _FOR_THE_EVALUATOR = (
     "candidate_order", "method", "quorum", "selection", "softmax_temperature", "retries", "history_scores",
     "blind_first_round", "ties", "token_budget", "comment_chars", "overall_chars",
 )  # fmt: skip
+
+
+_SHARED = ("templates", "selection", "softmax_temperature", "retries", "ties")
+"""Settings that other evaluators have too; one that does not have it says so."""
+_OF_A_DEBATE = tuple(name for name in _FOR_THE_EVALUATOR if name not in _SHARED)
 
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
@@ -47,6 +54,17 @@ Duration = Annotated[float, BeforeValidator(_seconds), Field(gt=0)]
 """Seconds, or a text with a unit."""
 
 
+BackendName = Literal["vllm", "openai", "ollama", "value_server", "reward_model"]
+_BACKENDS: dict[BackendName, Callable[..., Backend]] = {
+    "vllm": VLLM,
+    "openai": OpenAICompatible,
+    "ollama": Ollama,
+    "value_server": ValueServer,
+    "reward_model": RewardModel,
+}
+_IN_PROCESS = ("vllm", "reward_model")
+
+
 class ModelSettings(BaseModel):
     """Where one model runs."""
 
@@ -54,7 +72,7 @@ class ModelSettings(BaseModel):
 
     model: str | None = None
     """None is the name under which personas ask for it."""
-    backend: Literal["vllm", "openai", "ollama"] = "vllm"
+    backend: BackendName = "vllm"
     base_url: str | None = None
     engine_args: dict[str, Any] = {}
     """Further parameters of the backend; for a server also those of its `Patience`."""
@@ -63,15 +81,15 @@ class ModelSettings(BaseModel):
         """The backend, not yet started."""
         arguments = dict(self.engine_args)
         if self.base_url is not None:
-            if self.backend == "vllm":
-                raise ConfigError("goes with --backend openai or ollama", field="base_url")
+            if self.backend in _IN_PROCESS:
+                raise ConfigError("goes with --backend openai, ollama or value_server", field="base_url")
             arguments["base_url"] = self.base_url
-        if self.backend != "vllm":
+        if self.backend not in _IN_PROCESS:
             of_patience = {field.name for field in fields(Patience)} & set(arguments)
             arguments["patience"] = Patience(**{key: arguments.pop(key) for key in of_patience})
-        kind = {"vllm": VLLM, "openai": OpenAICompatible, "ollama": Ollama}[self.backend]
+        kind = _BACKENDS[self.backend]
         try:
-            return kind(self.model or name, **arguments)
+            return kind(model=self.model or name, **arguments)
         except TypeError as error:
             raise ConfigError(f"the backend does not take this: {error}", field="engine_args") from None
 
@@ -81,11 +99,13 @@ class RunSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, arbitrary_types_allowed=True)
 
-    evaluator: Literal["debate"] = "debate"
+    evaluator: Literal["debate", "value", "vote", "panel", "cross", "callback", "step"] = "debate"
+    options: dict[str, Any] = {}
+    """Parameters of an evaluator that is no debate; see `debate.jobs.evaluators`."""
     profile: str = "general"
     templates: Path | None = None
     model: str | None = None
-    backend: Literal["vllm", "openai", "ollama"] = "vllm"
+    backend: BackendName = "vllm"
     base_url: str | None = None
     engine_args: dict[str, Any] = {}
     models: dict[str, ModelSettings] = {}
@@ -153,8 +173,28 @@ class RunSettings(BaseModel):
             where = located or Located(values, {}, Path("command line"))
             raise as_input_error(found, where, cls, ConfigError) from None
 
+    def make_evaluator(self) -> Evaluator:
+        """The evaluator these settings describe, checked: profile and templates are read here.
+
+        Raises:
+            InputError: for what cannot work, or does not belong to this evaluator.
+        """
+        if self.evaluator == "debate":
+            if self.options:
+                hint = "its parameters are settings of their own: rounds, profile, ..."
+                raise ConfigError("do not belong to a debate", field="options", hint=hint)
+            return self.debate_evaluator()
+        for name in self.model_fields_set & {*_OF_A_DEBATE}:
+            raise ConfigError(f"belongs to a debate, not to the evaluator {self.evaluator}", field=name)
+        shared = {name: getattr(self, name) for name in self.model_fields_set & {*_SHARED}}
+        of_sampling = {"temperature": "temperature", "top_p": "top_p", "reply_tokens": "max_tokens"}
+        shared |= {of_sampling[name]: getattr(self, name) for name in self.model_fields_set & of_sampling.keys()}
+        evaluator = make_evaluator(self.evaluator, {**shared, **self.options})
+        evaluator.check()
+        return evaluator
+
     def debate_evaluator(self) -> DebateEvaluator:
-        """The evaluator these settings describe, checked: profile and templates are read here."""
+        """The debate these settings describe, checked."""
         sampling = Sampling(temperature=self.temperature, top_p=self.top_p, max_tokens=self.reply_tokens)
         values = {name: getattr(self, name) for name in _FOR_THE_EVALUATOR}
         evaluator = DebateEvaluator(**values, sampling=sampling)

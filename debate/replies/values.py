@@ -14,10 +14,11 @@ from __future__ import annotations
 import string
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 
 from debate.errors import ConfigError
 from debate.json_ladder import read_value
+from debate.json_schemas import bounded_text, number_in, object_of
 from debate.json_values import Number, refusal, shown
 from debate.replies.pieces import in_range, last_line, only_number, read_number, tagged
 from debate.types import Scale
@@ -29,6 +30,15 @@ class ValueReader(Protocol):
     @property
     def scale(self) -> Scale:
         """The range that every value it reads lies in."""
+        ...
+
+    @property
+    def instruction(self) -> str:
+        """How a prompt asks for such a reply."""
+        ...
+
+    def schema(self, reasoning_chars: int) -> dict[str, Any] | None:
+        """JSON schema of the reply; None where it is no JSON."""
         ...
 
     def __call__(self, reply: str, *, finish_reason: str = "stop") -> float:
@@ -55,6 +65,14 @@ class LabelMap:
     def scale(self) -> Scale:
         """From the least to the most valuable label."""
         return Scale(min(self.values.values()), max(self.values.values()))
+
+    @property
+    def instruction(self) -> str:
+        """Think, then one of the labels."""
+        return f"End with a line that holds one of these words and nothing else: {', '.join(self.values)}."
+
+    def schema(self, reasoning_chars: int) -> None:
+        """No JSON."""
 
     def __call__(self, reply: str, *, finish_reason: str = "stop") -> float:
         """The worth of the reply's label.
@@ -86,6 +104,14 @@ class NumberLine:
         """From `low` to `high`."""
         return Scale(self.low, self.high)
 
+    @property
+    def instruction(self) -> str:
+        """Think, then the number."""
+        return f"End with a line that holds one number from {self.low:g} to {self.high:g} and nothing else."
+
+    def schema(self, reasoning_chars: int) -> None:
+        """No JSON."""
+
     def __call__(self, reply: str, *, finish_reason: str = "stop") -> float:
         """The number.
 
@@ -108,6 +134,14 @@ class TagNumber:
         """From `low` to `high`."""
         return Scale(self.low, self.high)
 
+    @property
+    def instruction(self) -> str:
+        """Analysis, then the number, each in tags."""
+        return f"Reply with\n<analysis>your analysis</analysis>\n<{self.tag}>the number</{self.tag}>"
+
+    def schema(self, reasoning_chars: int) -> None:
+        """No JSON."""
+
     def __call__(self, reply: str, *, finish_reason: str = "stop") -> float:
         """The number.
 
@@ -129,6 +163,16 @@ class JsonField:
     def scale(self) -> Scale:
         """From `low` to `high`."""
         return Scale(self.low, self.high)
+
+    @property
+    def instruction(self) -> str:
+        """Reasoning, then the number."""
+        form = f'{{"reasoning": "<what is right, what is wrong or missing>", "{self.key}": <number>}}'
+        return f"Reply with one JSON object and nothing else:\n{form}"
+
+    def schema(self, reasoning_chars: int) -> dict[str, Any]:
+        """Reasoning, then the number."""
+        return object_of({"reasoning": bounded_text(reasoning_chars), self.key: number_in(self.low, self.high)})
 
     def __call__(self, reply: str, *, finish_reason: str = "stop") -> float:
         """The number.

@@ -6,10 +6,11 @@ What they return are indices from 0, ready for `debate.voting`. They know nothin
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from typing import Literal, cast
 
 from debate.compat import is_compat
+from debate.json_ladder import read_value
 from debate.json_values import refusal, shown
 
 _FILLER = r"""(?:[\s:*_`"'(\[{\#]|(?:choice|candidate|option|number|plan|passage|response)\b|no\.)*+"""
@@ -103,6 +104,37 @@ def read_ranking(reply: str, labels: Sequence[str]) -> tuple[int, ...]:
     ranking = tuple(index[item] for item in found[0])
     if len(set(ranking)) < len(ranking):
         raise refusal("duplicate", "The ranking names a candidate twice.")
+    return ranking
+
+
+def read_json_ballot(
+    reply: str, key: str, labels: Mapping[str, int], *, finish_reason: str = "stop", tie: str | None = None
+) -> tuple[int, ...]:
+    """Indices of the candidates under a key of the one JSON object in the reply: a list of labels, or one label.
+
+    labels: {label: index}; compared without capitals. What `tie` names is a ballot that prefers none, `()`.
+
+    Raises:
+        ReplyError: those of `debate.json_ladder.read_value`; missing_key, no_ranking, unknown_candidate or duplicate.
+    """
+    value = read_value(reply, finish_reason=finish_reason)
+    members = cast("dict[str, object]", value) if isinstance(value, dict) else {}
+    if key not in members:
+        raise refusal("missing_key", f"The reply must be an object with {shown(key)}.")
+    said = members[key]
+    named = cast("list[object]", said) if isinstance(said, list) else [said]
+    if not named:
+        raise refusal("no_ranking", f"{shown(key)} names no candidate.")
+    known = {label.casefold(): j for label, j in labels.items()}
+    words = [item.strip().casefold() if isinstance(item, str) else None for item in named]
+    if tie is not None and words == [tie.casefold()]:
+        return ()
+    for item, word in zip(named, words, strict=True):
+        if word not in known:
+            raise refusal("unknown_candidate", f"There is no candidate {shown(item)}, only {', '.join(labels)}.")
+    ranking = tuple(known[word] for word in words if word is not None)
+    if len(set(ranking)) < len(ranking):
+        raise refusal("duplicate", f"{shown(key)} names a candidate twice; name each once.")
     return ranking
 
 

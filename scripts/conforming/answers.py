@@ -6,23 +6,11 @@ begins with counts. GoT has three functions called `num_errors`; their files tel
 
 from __future__ import annotations
 
-from conforming import got, seed, steps, tot
+from conforming import flows, got, seed, steps, tot
 from conforming.cases import Case
 from conforming.verdicts import Answer
 
-ANSWERS: dict[str, Answer] = {**tot.ANSWERS, **got.ANSWERS, **seed.ANSWERS, **steps.ANSWERS}
-
-TO_COME = (
-    "Score(combined=True, callback)",
-    "ValidateAndImprove",
-    "ValueModel.evaluate_step",
-    "POST /forward",
-    "evaluate_parallel",
-    "evaluate_with_early_stopping",
-    "get_value cache key",
-    "get_value with n=1 then n=5",
-)
-"""Functions that need an evaluator."""
+ANSWERS: dict[str, Answer] = {**tot.ANSWERS, **got.ANSWERS, **seed.ANSWERS, **steps.ANSWERS, **flows.ANSWERS}
 
 
 def answer_to(case: Case) -> Answer | None:
@@ -33,11 +21,6 @@ def answer_to(case: Case) -> Answer | None:
     return ANSWERS[name] if name else None
 
 
-def is_to_come(case: Case) -> bool:
-    """Whether a case waits for an evaluator."""
-    return _longest(case.function, TO_COME) is not None
-
-
-def _longest(function: str, names: dict[str, Answer] | tuple[str, ...]) -> str | None:
+def _longest(function: str, names: dict[str, Answer]) -> str | None:
     known = [name for name in names if function.startswith(name) and not function[len(name) :][:1].isidentifier()]
     return max(known, key=len, default=None)

@@ -16,6 +16,7 @@ from debate.jobs.formats.pairs import chat_eval, judge_bench, llmbar, pandalm
 from debate.jobs.formats.record import Record
 from debate.jobs.formats.records import records
 from debate.jobs.formats.reward_bench import reward_bench
+from debate.jobs.formats.steps import bigbench_mistake, process_bench
 
 Alone = Callable[[Iterator[Record]], Iterator[Placed]]
 Joined = Callable[[Iterator[Record], Sequence[Path]], Iterator[Placed]]
@@ -49,6 +50,10 @@ FORMATS: Mapping[str, Format] = {
     "reward_bench": Format(
         "RewardBench, versions 1 and 2", _keys("prompt chosen rejected"), reward_bench, in_tables=True
     ),
+    "bigbench_mistake": Format(
+        "BIG-Bench Mistake: steps and the first wrong one", _keys("input steps mistake_index"), bigbench_mistake
+    ),
+    "process_bench": Format("ProcessBench", _keys("problem steps label"), process_bench),
     "chat_eval": Format("FairEval and ChatEval", _keys("question response"), chat_eval),
     "openai_batch": Format(
         "OpenAI batch output, with its input by --answers", _keys("custom_id response"), joined=openai_batch

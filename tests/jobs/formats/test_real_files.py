@@ -71,3 +71,15 @@ def test_pandalm_keeps_the_votes_and_their_majority() -> None:
 def test_a_file_that_is_no_eval_set_is_refused_with_its_keys(file: str, key: str) -> None:
     with pytest.raises(TaskError, match=key):
         list(EvalSet(DATA / file).tasks())
+
+
+@pytest.mark.parametrize("name", ["tracking_shuffled_objects", "word_sorting"])
+def test_bigbench_mistake_keeps_the_steps_and_the_first_wrong_one(name: str) -> None:
+    path = DATA / "bigbench_mistake" / f"{name}.jsonl"
+    rows = [json.loads(row) for row in path.read_text().split("\n") if row]
+    tasks = read(path, "bigbench_mistake")
+    assert len(tasks) == len(rows) == 300
+    for row, task in zip(rows, tasks, strict=True):
+        mistake = row["mistake_index"]
+        assert task.metadata["first_error"] == (-1 if mistake is None else mistake)
+        assert task.candidates[0].metadata["steps"] == row["steps"]

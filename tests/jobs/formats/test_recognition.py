@@ -21,6 +21,8 @@ RECORDS: dict[str, Row] = {
     "llmbar": {"input": "i", "output_1": "a", "output_2": "b", "label": 1},
     "judge_bench": {"pair_id": "p", "question": "q", "response_A": "a", "response_B": "b", "label": "A>B"},
     "reward_bench": {"prompt": "p", "chosen": ["a"], "rejected": ["b"], "subset": "s", "id": 1},
+    "bigbench_mistake": {"input": "i", "steps": ["s"], "answer": "a", "target": "t", "mistake_index": None},
+    "process_bench": {"id": "p", "problem": "q", "steps": ["s"], "final_answer_correct": True, "label": -1},
     "chat_eval": {"question_id": 1, "question": "q", "response": {"m": "a"}, "category": "c"},
     "openai_batch": {
         "custom_id": "1",

@@ -1,0 +1,160 @@
+"""Candidates scored by a function instead of a model (Graph of Thoughts' scoring functions, seed 001), as a flow.
+
+The function may be async, may take all candidates at once, and may fail: an exception is a recorded failure, or worth a
+penalty that was declared. Knows no particular function; some are in `debate.scorers`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from numbers import Real
+from typing import Any, Literal, cast
+
+import numpy as np
+
+from debate.errors import ConfigError
+from debate.evaluation import Evaluation
+from debate.evaluators.base import Footprint, RunContext
+from debate.evaluators.outcome import Choosing, conclude
+from debate.flow import Flow, compute, gather
+from debate.scorers.scales import scale_of
+from debate.types import Failure, Sample, Scale, ScoreStatus, Task
+
+
+@dataclass(frozen=True, slots=True)
+class Penalty:
+    """What a candidate is worth whose scoring failed."""
+
+    score: float
+
+
+@dataclass(frozen=True)
+class CallbackEvaluator:
+    """Scores of a function.
+
+    >>> CallbackEvaluator(sorting_errors)
+    >>> CallbackEvaluator(lambda x, answer: len(answer), scale=Scale(0, 1000), on_error=Penalty(0))
+
+    A failed call is a `Failure` and its candidate unscored; with a `Penalty` it has that score, the status `penalty`,
+    and the failure stays in the record.
+
+    Raises:
+        ConfigError: when there is no scale to be found.
+    """
+
+    function: Callable[..., Any]
+    """`function(x, answer) -> number`, plain or async; with `combined`, `function(x, [answers]) -> [numbers]`. With
+    `takes="task"` it gets the `Task` and the `Candidate` (the list of them) instead of their texts."""
+    scale: Scale = cast("Scale", None)
+    """None is the scale that the function was marked with (`debate.scorers`)."""
+    combined: bool = False
+    takes: Literal["text", "task"] = "text"
+    on_error: Penalty | None = None
+    seconds: float | None = None
+    """How long one call may take."""
+    selection: Literal["argmax", "sample"] = "argmax"
+    ties: Literal["first", "seeded"] = "first"
+    softmax_temperature: float = 1.0
+    name: str = field(default="callback", init=False)
+    models: frozenset[str] = field(default=frozenset(), init=False)
+
+    def __post_init__(self) -> None:
+        if self.scale is None:  # pyright: ignore[reportUnnecessaryComparison]
+            object.__setattr__(self, "scale", scale_of(self.function))
+        if self.takes not in ("text", "task"):
+            raise ConfigError(f"must be text or task, got {self.takes!r}", field="takes")
+        if self.on_error is not None and not self.scale.low <= self.on_error.score <= self.scale.high:
+            raise ConfigError(f"the penalty {self.on_error.score:g} is not on the scale", field="on_error")
+
+    def flow(self, task: Task, run: RunContext) -> Flow[Evaluation]:
+        """Call the function on every candidate, or once on all."""
+        answers = yield from self._answers(task)
+        found = [answer if isinstance(answer, Failure) else self._checked(answer) for answer in answers]
+        failures = [each for each in found if isinstance(each, Failure)]
+        scores = np.array([self._worth(each) for each in found], dtype=np.float64)  # (J,)
+        return conclude(
+            self.name,
+            self.scale,
+            task,
+            run,
+            Choosing(self.selection, self.ties, self.softmax_temperature),
+            scores=scores,
+            statuses=[self._status(each) for each in found],
+            samples=[
+                Sample(candidates=(j,), failure=each)
+                if isinstance(each, Failure)
+                else Sample(candidates=(j,), value=each)
+                for j, each in enumerate(found)
+            ],
+            failures=failures,
+        )
+
+    def _answers(self, task: Task) -> Flow[Sequence[Any]]:
+        given: list[Any] = [candidate if self.takes == "task" else candidate.text for candidate in task.candidates]
+        x = task if self.takes == "task" else task.x
+        if not self.combined:
+            calls = [compute(self.function, x, each, seconds=self.seconds) for each in given]
+            return (yield from gather(calls))
+        answer = yield from compute(self.function, x, given, seconds=self.seconds)
+        if isinstance(answer, Failure):
+            return [answer] * len(given)
+        try:
+            numbers = list(answer)
+        except TypeError:
+            numbers = [answer]
+        if len(numbers) != len(given):
+            message = f"{self._function_name} returned {len(numbers)} scores for {len(given)} candidates"
+            return [Failure("wrong_count", message)] * len(given)
+        return numbers
+
+    def _checked(self, answer: object) -> float | Failure:
+        if isinstance(answer, bool) or not isinstance(answer, Real):
+            return Failure("not_a_number", f"{self._function_name} returned {answer!r}, which is no number")
+        score = float(answer)
+        if not math.isfinite(score):
+            return Failure("not_a_number", f"{self._function_name} returned {score}")
+        if not self.scale.low <= score <= self.scale.high:
+            ends = f"{self.scale.low:g} to {self.scale.high:g}"
+            return Failure("out_of_range", f"{self._function_name} returned {score:g}, which is not in {ends}")
+        return score
+
+    def _worth(self, found: float | Failure) -> float:
+        if not isinstance(found, Failure):
+            return found
+        return math.nan if self.on_error is None else self.on_error.score
+
+    def _status(self, found: float | Failure) -> ScoreStatus:
+        if not isinstance(found, Failure):
+            return "ok"
+        return "failed" if self.on_error is None else "penalty"
+
+    @property
+    def _function_name(self) -> str:
+        return getattr(self.function, "__qualname__", type(self.function).__name__)
+
+    def footprint(self, task: Task) -> Footprint:
+        """It asks no model."""
+        return Footprint(0, 0, 0)
+
+    def check(self) -> None:
+        """Nothing that could be known before."""
+
+    def describe(self) -> dict[str, Any]:
+        """The function's name and all settings."""
+        scale = self.scale
+        return {
+            "evaluator": self.name,
+            "function": f"{getattr(self.function, '__module__', '')}:{self._function_name}",
+            "scale": [scale.low, None if math.isinf(scale.high) else scale.high, scale.higher_is_better],
+            "aggregation": {
+                "combined": self.combined,
+                "takes": self.takes,
+                "on_error": None if self.on_error is None else self.on_error.score,
+                "seconds": self.seconds,
+                "selection": self.selection,
+                "ties": self.ties,
+                "softmax_temperature": self.softmax_temperature,
+            },
+        }

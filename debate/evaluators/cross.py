@@ -1,0 +1,157 @@
+"""Each candidate judged by evaluators other than its author's model (`cross_evaluate`, seed 000), as a flow.
+
+    gather: each judge's own flow, on the candidates that it may judge
+    mean over its judges -> a candidate's score
+
+Knows nothing of how a judge evaluates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from debate.errors import ConfigError, TaskError
+from debate.evaluation import Evaluation
+from debate.evaluators.base import Evaluator, Footprint, RunContext, check_task
+from debate.evaluators.members import checked, common_scale, footprint, guarded, models, on_scale, spread
+from debate.evaluators.outcome import Choosing, conclude
+from debate.flow import Flow, gather
+from debate.types import FloatArray, Scale, Task
+
+
+@dataclass(frozen=True, kw_only=True)
+class CrossEvaluator:
+    """Judges by the name of the model that they stand for; nobody judges what its own model wrote.
+
+    >>> CrossEvaluator(judges={"a": ValueEvaluator(model="a"), "b": ValueEvaluator(model="b")})
+
+    `Candidate.generator` says who wrote a candidate. `details`: `judgements`, one for each candidate and judge, with
+    `candidate`, `generator`, `judge` and `score` on the evaluation's scale.
+
+    Raises:
+        ConfigError: for settings that cannot work.
+        TaskError: from `check_task`, for a candidate whose generator is missing or unknown.
+    """
+
+    judges: Mapping[str, Evaluator]
+    rule: Literal["exclude_self"] | Mapping[str, str | Sequence[str]] = "exclude_self"
+    """`exclude_self`: all judges but the generator's own. Or {generator: judge, or judges}."""
+    selection: Literal["argmax", "sample"] = "argmax"
+    ties: Literal["first", "seeded"] = "first"
+    softmax_temperature: float = 1.0
+    name: str = field(default="cross", init=False)
+    scale: Scale = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "judges", checked(self.judges, "judges"))
+        object.__setattr__(self, "scale", common_scale(list(self.judges.values())))
+        if isinstance(self.rule, str) and self.rule != "exclude_self":
+            raise ConfigError(f"must be exclude_self or a mapping, got {self.rule!r}", field="rule")
+        if self.rule == "exclude_self" and len(self.judges) < 2:
+            raise ConfigError(
+                "needs two or more, so that each candidate has one that is not its author", field="judges"
+            )
+        for generator, judges in self._mapping.items():
+            for judge in judges:
+                if judge not in self.judges:
+                    raise ConfigError(f"{judge!r} is no judge; there are {', '.join(self.judges)}", field="rule")
+                if judge == generator:
+                    raise ConfigError(f"{judge!r} would judge its own text", field="rule")
+            if not judges:
+                raise ConfigError(f"nobody judges the texts of {generator!r}", field="rule")
+
+    @property
+    def _mapping(self) -> dict[str, tuple[str, ...]]:
+        """The judges of each generator's texts."""
+        if isinstance(self.rule, str):
+            return {name: tuple(other for other in self.judges if other != name) for name in self.judges}
+        return {
+            generator: (judges,) if isinstance(judges, str) else tuple(sorted(judges))
+            for generator, judges in self.rule.items()
+        }
+
+    @property
+    def models(self) -> frozenset[str]:
+        """Those of the judges."""
+        return models(self.judges)
+
+    def check_task(self, task: Task) -> None:
+        """Refuse a task with a candidate of which nobody knows who may judge it."""
+        known = self._mapping
+        for j, candidate in enumerate(task.candidates):
+            if candidate.generator not in known:
+                what = "is missing" if candidate.generator is None else f"{candidate.generator!r} is unknown"
+                raise TaskError(
+                    f"{what}: a cross evaluation must know who wrote a candidate",
+                    field=f"candidates.{j}.generator",
+                    hint=f"it knows {', '.join(known)}",
+                )
+        check_task(self.judges.values(), task)
+
+    def flow(self, task: Task, run: RunContext) -> Flow[Evaluation]:
+        """Let each judge evaluate what it may, and take the mean."""
+        self.check_task(task)
+        judges_of = [self._mapping[candidate.generator or ""] for candidate in task.candidates]
+        duties = {name: [j for j, judges in enumerate(judges_of) if name in judges] for name in self.judges}
+        busy = {name: indices for name, indices in duties.items() if indices}
+        flows = [guarded(self.judges[name], _part(task, indices), run) for name, indices in busy.items()]
+        answers = yield from gather(flows)
+        n = len(task.candidates)
+        members = [spread(each, busy[name], n) for name, each in zip(busy, answers, strict=True)]
+        matrix = np.stack([on_scale(member, self.scale) for member in members])  # (M, J)
+        return conclude(
+            self.name,
+            self.scale,
+            task,
+            run,
+            Choosing(self.selection, self.ties, self.softmax_temperature),
+            scores=_mean(matrix),
+            failures=[failure for member in members for failure in member.failures],
+            members=members,
+            details={
+                "judgements": [
+                    {"candidate": j, "generator": task.candidates[j].generator, "judge": name, "score": row[j]}
+                    for name, row in zip(busy, matrix.tolist(), strict=True)
+                    for j in busy[name]
+                ]
+            },
+        )
+
+    def footprint(self, task: Task) -> Footprint:
+        """All judges side by side."""
+        return footprint(self.judges, task)
+
+    def check(self) -> None:
+        """Check every judge."""
+        for judge in self.judges.values():
+            judge.check()
+
+    def describe(self) -> dict[str, Any]:
+        """The judges' settings, and who judges whom."""
+        return {
+            "evaluator": self.name,
+            "judges": {name: judge.describe() for name, judge in self.judges.items()},
+            "rule": {name: list(judges) for name, judges in self._mapping.items()},
+            "aggregation": {
+                "selection": self.selection,
+                "ties": self.ties,
+                "softmax_temperature": self.softmax_temperature,
+            },
+        }
+
+
+def _part(task: Task, indices: Sequence[int]) -> Task:
+    """The task with some of its candidates."""
+    return Task(task.x, [task.candidates[j] for j in indices], task.id, task.context, task.metadata)
+
+
+def _mean(matrix: FloatArray) -> FloatArray:
+    """Mean over the judges that scored, (J,); NaN where none did."""
+    scored = ~np.isnan(matrix)  # (M, J)
+    count: FloatArray = scored.sum(axis=0).astype(np.float64)  # (J,)
+    total: FloatArray = np.where(scored, matrix, 0.0).sum(axis=0)  # (J,)
+    return np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0)

@@ -1,0 +1,126 @@
+"""Evaluators inside an evaluator: each by a name, each failing for itself. Knows nothing of how they are combined."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from debate.errors import ENDS_A_RUN, ConfigError
+from debate.evaluation import Evaluation, failed
+from debate.evaluators.base import Evaluator, Footprint, RunContext
+from debate.flow import Flow
+from debate.types import Failure, FloatArray, Sample, Scale, Task, Transcript, Turn
+
+TEN = Scale(0.0, 10.0)
+
+
+def checked(members: Mapping[str, Evaluator], field: str) -> dict[str, Evaluator]:
+    """The members in the order of their names, so that the order of listing changes nothing.
+
+    Raises:
+        ConfigError: when there are none, or two are the same: equal questions have equal answers.
+    """
+    if not members:
+        raise ConfigError("needs at least one evaluator", field=field)
+    by_name = dict(sorted(members.items()))
+    seen: list[tuple[str, dict[str, Any]]] = []
+    for name, member in by_name.items():
+        described = member.describe()
+        twin = next((other for other, theirs in seen if theirs == described), None)
+        if twin is not None and "function" not in described:  # the names of two functions may be the same
+            raise ConfigError(
+                f"{twin} and {name} are the same evaluator, and would say the same",
+                field=field,
+                hint="give them different models, templates or sampling, or one of them more samples",
+            )
+        seen.append((name, described))
+    return by_name
+
+
+def models(members: Mapping[str, Evaluator]) -> frozenset[str]:
+    """All models that the members name."""
+    return frozenset[str]().union(*(member.models for member in members.values()))
+
+
+def footprint(members: Mapping[str, Evaluator], task: Task) -> Footprint:
+    """What the members hold side by side, at the largest of each."""
+    each = [member.footprint(task) for member in members.values()]
+    return Footprint(
+        characters=max(one.characters for one in each),
+        replies=max(one.replies for one in each),
+        max_tokens=max(one.max_tokens for one in each),
+        prompts=sum(one.prompts for one in each),
+    )
+
+
+def guarded(member: Evaluator, task: Task, run: RunContext) -> Flow[Evaluation]:
+    """A member's flow, whose exceptions are a failed evaluation of its own and end nobody else's."""
+    try:
+        return (yield from member.flow(task, run))
+    except ENDS_A_RUN:
+        raise
+    except Exception as error:
+        failure = Failure("evaluator_error", f"{type(error).__name__}: {error}")
+        return failed(task.id, member.name, len(task.candidates), failure, member.scale)
+
+
+def common_scale(members: Sequence[Evaluator]) -> Scale:
+    """The members' scale if they share one, or else 0..10."""
+    scales = {member.scale for member in members}
+    return scales.pop() if len(scales) == 1 else TEN
+
+
+def on_scale(evaluation: Evaluation, scale: Scale) -> FloatArray:
+    """An evaluation's scores (J,) on another scale: 0..10, where 10 is best, or its own."""
+    if evaluation.scale == scale:
+        return evaluation.scores
+    units = [10.0 * evaluation.scale.to_unit(score) for score in evaluation.scores.tolist()]
+    return np.array(units, dtype=np.float64)  # (J,); NaN stays NaN
+
+
+def spread(evaluation: Evaluation, indices: Sequence[int], n: int) -> Evaluation:
+    """An evaluation of some of a task's `n` candidates as one of all, in which the others are `skipped`."""
+    missing = np.full(n, np.nan)  # (J,)
+    missing[list(indices)] = evaluation.scores
+    probabilities = np.zeros(n)  # (J,)
+    probabilities[list(indices)] = evaluation.probabilities
+    place = {j: k for k, j in enumerate(indices)}
+    own = evaluation.statuses or ("ok",) * len(indices)
+    tensor = evaluation.tensor
+    if tensor is not None:
+        wide = np.full((*tensor.shape[:2], n, tensor.shape[3]), np.nan)  # (R, I, J, K)
+        wide[:, :, list(indices)] = tensor
+        tensor = wide
+    return replace(
+        evaluation,
+        scores=missing,
+        probabilities=probabilities,
+        statuses=tuple(own[place[j]] if j in place else "skipped" for j in range(n)),
+        selected=None if evaluation.selected is None else indices[evaluation.selected],
+        tied=tuple(indices[j] for j in evaluation.tied),
+        tensor=tensor,
+        transcript=Transcript(tuple(_spread_turn(turn, indices, n) for turn in evaluation.transcript)),
+        samples=tuple(_spread_sample(sample, indices) for sample in evaluation.samples),
+        members=tuple(spread(member, indices, n) for member in evaluation.members),
+    )
+
+
+def _spread_turn(turn: Turn, indices: Sequence[int], n: int) -> Turn:
+    scores = np.full((n, turn.scores.shape[1]), np.nan)  # (J, K)
+    scores[list(indices)] = turn.scores
+    comments = [""] * n
+    for j, comment in zip(indices, turn.comments, strict=False):
+        comments[j] = comment
+    labels = {label: indices[j] for label, j in turn.labels.items()}
+    return replace(turn, scores=scores, labels=labels, comments=tuple(comments) if turn.comments else ())
+
+
+def _spread_sample(sample: Sample, indices: Sequence[int]) -> Sample:
+    return replace(
+        sample,
+        candidates=tuple(indices[j] for j in sample.candidates),
+        ranking=tuple(indices[j] for j in sample.ranking),
+    )

@@ -1,0 +1,159 @@
+"""Lines of reasoning judged step by step (seed 002; process reward models), as a flow.
+
+    split each candidate into steps;  let the judge score each with what was said before it
+    reduce a line's step scores -> the candidate's score;  its first wrong step
+
+Who judges is in `step_judges`; the arithmetic in `debate.steps`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, cast
+
+import numpy as np
+
+from debate.errors import ConfigError, TaskError
+from debate.evaluation import Evaluation
+from debate.evaluators.base import Footprint, RunContext
+from debate.evaluators.outcome import Choosing, conclude
+from debate.evaluators.step_judges import Line, PromptedSteps, StepJudge, mean_samples, with_failure_place
+from debate.flow import Flow
+from debate.steps import StepReduction, first_wrong_step, reduce_steps
+from debate.types import Candidate, Sample, Scale, Task
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepEvaluator:
+    r"""Candidates as lines of reasoning; a candidate of one step is judged as the next step after the task's context.
+
+    >>> StepEvaluator(split=r"\n\n+")
+    >>> StepEvaluator(judge=RewardModelSteps(), reduce="product")
+
+    A candidate's steps are its metadata's `steps`, if it has them, or else its text cut at `split`, or else the text as
+    one step; `Task.context` holds the steps taken before. Whether a line ends there is its metadata's `final`, or else
+    true where it has several steps.
+
+    `details`: `steps` (scores, one list a candidate), `first_error` (index from 0, -1 for none, None where it cannot be
+    said) and, with `ask_solved`, `solved`.
+
+    Raises:
+        ConfigError: for settings that cannot work.
+    """
+
+    judge: StepJudge = field(default_factory=PromptedSteps)
+    reduce: StepReduction = "min"
+    threshold: float | None = None
+    """A step below it is wrong, on the judge's scale; None is the middle of the scale."""
+    split: str | None = None
+    """Regular expression between steps."""
+    ask_solved: bool = False
+    """Whether to ask also if a line's last step is the complete solution; for `PromptedSteps`."""
+    selection: Literal["argmax", "sample"] = "argmax"
+    ties: Literal["first", "seeded"] = "first"
+    softmax_temperature: float = 1.0
+    name: str = field(default="step", init=False)
+
+    def __post_init__(self) -> None:
+        try:
+            reduce_steps([0.5], self.reduce)
+            re.compile(self.split or "")
+        except (ValueError, re.error) as error:
+            raise ConfigError(str(error), field="reduce" if isinstance(error, ValueError) else "split") from None
+        if self.reduce == "product" and (self.judge.scale.low, self.judge.scale.high) != (0.0, 1.0):
+            raise ConfigError("a product takes scores in 0..1, and this judge's are not", field="reduce")
+        if self.ask_solved and not isinstance(self.judge, PromptedSteps):
+            raise ConfigError("only a prompted judge can be asked", field="ask_solved")
+
+    @property
+    def scale(self) -> Scale:
+        """The judge's."""
+        return self.judge.scale
+
+    @property
+    def models(self) -> frozenset[str]:
+        """The judge's."""
+        return self.judge.models
+
+    @property
+    def limit(self) -> float:
+        """Below it a step is wrong."""
+        return self.threshold if self.threshold is not None else (self.scale.low + self.scale.high) / 2
+
+    def check_task(self, task: Task) -> None:
+        """Refuse a candidate whose metadata's steps are not a list of texts.
+
+        Raises:
+            TaskError: naming the candidate.
+        """
+        for j, candidate in enumerate(task.candidates):
+            given = candidate.metadata.get("steps")
+            is_list = isinstance(given, list | tuple) and all(
+                isinstance(step, str) for step in cast("list[Any]", given)
+            )
+            if given is not None and (not is_list or not given):
+                raise TaskError("must be a list of at least one text", field=f"candidates.{j}.metadata.steps")
+
+    def flow(self, task: Task, run: RunContext) -> Flow[Evaluation]:
+        """Judge every step of every candidate."""
+        self.check_task(task)
+        lines = [self._line(task, j) for j in range(len(task.candidates))]
+        samples = yield from self.judge.ask_all(task, lines)
+        details: dict[str, Any] = {}
+        if self.ask_solved:
+            assert isinstance(self.judge, PromptedSteps)
+            details["solved"] = list((yield from self.judge.ask_solved(task, lines)))
+        of_line: list[list[Sample]] = [[] for _ in lines]
+        for sample in samples:
+            of_line[sample.candidates[0]].append(sample)
+        steps = [mean_samples(each) for each in of_line]
+        return conclude(
+            self.name,
+            self.scale,
+            task,
+            run,
+            Choosing(self.selection, self.ties, self.softmax_temperature),
+            scores=np.array([reduce_steps(each, self.reduce) for each in steps], dtype=np.float64),  # (J,)
+            samples=samples,
+            failures=[with_failure_place(sample.failure, sample) for sample in samples if sample.failure is not None],
+            details={"steps": steps, "first_error": [first_wrong_step(each, self.limit) for each in steps], **details},
+        )
+
+    def _line(self, task: Task, j: int) -> Line:
+        steps = self._steps(task.candidates[j])
+        final = task.candidates[j].metadata.get("final")
+        return Line(j, steps, task.context, final if isinstance(final, bool) else len(steps) > 1)
+
+    def _steps(self, candidate: Candidate) -> tuple[str, ...]:
+        given: Sequence[str] | None = candidate.metadata.get("steps")
+        if given is not None:
+            return tuple(given)
+        parts = [candidate.text] if self.split is None else re.split(self.split, candidate.text)
+        return tuple(part.strip() for part in parts if part.strip()) or (candidate.text,)
+
+    def footprint(self, task: Task) -> Footprint:
+        """One question."""
+        return self.judge.footprint(task)
+
+    def check(self) -> None:
+        """Check the judge."""
+        self.judge.check()
+
+    def describe(self) -> dict[str, Any]:
+        """The judge's settings; how scores are reduced under `aggregation`."""
+        own: Mapping[str, Any] = {
+            "reduce": self.reduce,
+            "threshold": self.limit,
+            "selection": self.selection,
+            "ties": self.ties,
+            "softmax_temperature": self.softmax_temperature,
+        }
+        return {
+            "evaluator": self.name,
+            "judge": self.judge.describe(),
+            "split": self.split,
+            "ask_solved": self.ask_solved,
+            "aggregation": dict(own),
+        }

@@ -1,0 +1,215 @@
+"""Who scores the steps of a line of reasoning: a prompted model, a value model, or a process reward model.
+
+Each is given the steps of every candidate and asks about all of them at once. Knows nothing of how scores are reduced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, cast
+
+from debate.errors import ReplyError
+from debate.evaluators.asking import Asked, ask
+from debate.evaluators.base import Footprint
+from debate.evaluators.judge_prompts import JudgePrompts, check, names, rules
+from debate.evaluators.judging import Judging
+from debate.flow import Completion, Flow, Generate, gather
+from debate.json_ladder import read_value
+from debate.json_schemas import bounded_text, object_of
+from debate.json_values import refusal
+from debate.replies.steps import read_is_solved, read_step_score
+from debate.replies.values import JsonField, ValueReader
+from debate.samples import summarise
+from debate.steps import STEP_SCALE
+from debate.types import Failure, Sample, Scale, Task
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One candidate's line of reasoning."""
+
+    candidate: int
+    steps: tuple[str, ...]
+    before: tuple[str, ...] = ()
+    """Steps that were taken before it, of every candidate."""
+    is_final: bool = True
+    """Whether its last step is the end of the reasoning."""
+
+    def previous(self, step: int) -> list[str]:
+        """What was said before a step."""
+        return [*self.before, *self.steps[:step]]
+
+
+class StepJudge(Protocol):
+    """Scores steps."""
+
+    @property
+    def scale(self) -> Scale:
+        """Of a step's score."""
+        ...
+
+    @property
+    def models(self) -> frozenset[str]:
+        """Models it names besides the run's own."""
+        ...
+
+    def ask_all(self, task: Task, lines: Sequence[Line]) -> Flow[tuple[Sample, ...]]:
+        """A sample for each step of each line; several where the judge is asked several times."""
+        ...
+
+    def footprint(self, task: Task) -> Footprint:
+        """Upper bound of what one question holds."""
+        ...
+
+    def check(self) -> None:
+        """Raise an `InputError` for what can be known to be wrong."""
+        ...
+
+    def describe(self) -> dict[str, Any]:
+        """The settings as plain data."""
+        ...
+
+
+class _X1Score:
+    """The reply format of x1's prompt."""
+
+    scale = STEP_SCALE
+    instruction = ""
+
+    def schema(self, reasoning_chars: int) -> None:
+        """No JSON."""
+
+    def __call__(self, reply: str, *, finish_reason: str = "stop") -> float:
+        return read_step_score(reply, finish_reason=finish_reason)
+
+    def __repr__(self) -> str:
+        return "x1"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PromptedSteps(Judging):
+    """A chat model, asked about one step at a time with the steps before it in view; -100 to 100 (seed 002).
+
+    `PromptedSteps.x1()` uses x1's own prompts and reply format, without a schema.
+    """
+
+    samples: int = 1
+    reader: ValueReader = JsonField("score", STEP_SCALE.low, STEP_SCALE.high)
+    template: str = "step"
+    solved_template: str = "solved"
+
+    @classmethod
+    def x1(cls, **settings: Any) -> PromptedSteps:
+        """x1's prompts, as the seed document prints them."""
+        return cls(reader=_X1Score(), template="step_x1", solved_template="solved_x1", **settings)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._require("samples", self.samples >= 1, "must be at least 1")
+
+    @property
+    def scale(self) -> Scale:
+        """The reader's."""
+        return self.reader.scale
+
+    def ask_all(self, task: Task, lines: Sequence[Line]) -> Flow[tuple[Sample, ...]]:
+        """Every step of every line, all at once."""
+        prompts = self._prompts(task, self.template, rules(self.scale, self.reader.instruction))
+        places = [(line, n, s) for line in lines for n in range(len(line.steps)) for s in range(self.samples)]
+        answers = yield from gather([self._ask(task, prompts, *place) for place in places])
+        return tuple(
+            Sample(
+                candidates=(line.candidate,),
+                sample=s,
+                step=n,
+                value=asked.value,
+                text=asked.text,
+                failure=asked.failure,
+                rejected=asked.rejected,
+            )
+            for (line, n, s), asked in zip(places, answers, strict=True)
+        )
+
+    def ask_solved(self, task: Task, lines: Sequence[Line]) -> Flow[tuple[bool | None, ...]]:
+        """Whether the last step of each line is the complete solution; None where no reply said."""
+        prompts = self._prompts(task, self.solved_template, self._solved_rules)
+        answers = yield from gather([self._ask_one_solved(task, prompts, line) for line in lines])
+        return tuple(asked.value for asked in answers)
+
+    def check(self) -> None:
+        """Render every template once; raises `TemplateError` with file and line."""
+        about = {"x": "x", "previous": ["first"], "step": "second"}
+        check(self.prompt_templates, self.template, rules(self.scale, self.reader.instruction), about)
+        check(self.prompt_templates, self.solved_template, self._solved_rules, about)
+
+    def describe(self) -> dict[str, Any]:
+        """All settings."""
+        return self._describe(
+            *names(self.template),
+            *names(self.solved_template),
+            judge="prompt",
+            reader=repr(self.reader),
+            template=self.template,
+            aggregation={"samples": self.samples},
+        )
+
+    @property
+    def _is_x1(self) -> bool:
+        return isinstance(self.reader, _X1Score)
+
+    @property
+    def _solved_rules(self) -> dict[str, Any]:
+        form = 'Reply with one JSON object and nothing else:\n{"reasoning": "<why>", "solved": <true or false>}'
+        return rules(self.scale, "" if self._is_x1 else form)
+
+    def _prompts(self, task: Task, template: str, rules: Mapping[str, Any]) -> JudgePrompts:
+        # The context is shown as the steps before; x1's prompt holds the task too.
+        shows = "nothing" if self._is_x1 else "input"
+        return JudgePrompts(self.prompt_templates, template, task, rules, shows=shows)
+
+    def _ask(self, task: Task, prompts: JudgePrompts, line: Line, n: int, s: int) -> Flow[Asked[float]]:
+        question = prompts.question({"x": task.x, "previous": line.previous(n), "step": line.steps[n]})
+        schema = self.reader.schema(self.reasoning_chars)
+
+        def call(attempt: int, error: ReplyError | None) -> Generate:
+            info = {"candidate": line.candidate, "step": n, "sample": s}
+            return self.request(task, prompts.prompt(question, error), schema, ("step", s), attempt, **info)
+
+        return ask(call, lambda said: self.reader(said.text, finish_reason=said.finish_reason), self.retries)
+
+    def _ask_one_solved(self, task: Task, prompts: JudgePrompts, line: Line) -> Flow[Asked[bool]]:
+        last = len(line.steps) - 1
+        question = prompts.question({"x": task.x, "previous": line.previous(last), "step": line.steps[last]})
+        form = object_of({"reasoning": bounded_text(self.reasoning_chars), "solved": {"type": "boolean"}})
+
+        def call(attempt: int, error: ReplyError | None) -> Generate:
+            schema = None if self._is_x1 else form
+            info = {"candidate": line.candidate, "step": last, "solved": True}
+            return self.request(task, prompts.prompt(question, error), schema, ("solved",), attempt, **info)
+
+        return ask(call, self._read_solved, self.retries)
+
+    def _read_solved(self, said: Completion) -> bool:
+        if self._is_x1:
+            return read_is_solved(said.text, finish_reason=said.finish_reason)
+        value = read_value(said.text, finish_reason=said.finish_reason)
+        solved = cast("dict[str, object]", value).get("solved") if isinstance(value, dict) else None
+        if not isinstance(solved, bool):
+            raise refusal("missing_key", "The reply must be an object with a boolean 'solved'.")
+        return solved
+
+
+def mean_samples(samples: Sequence[Sample]) -> list[float | None]:
+    """The scores of one line's steps, each the mean of its samples that were read; None where none was."""
+    by_step: dict[int, list[float | None]] = {}
+    for sample in samples:
+        by_step.setdefault(sample.step or 0, []).append(sample.value)
+    summaries = [summarise(by_step[n]) for n in sorted(by_step)]
+    return [summary.mean if summary.n_ok else None for summary in summaries]
+
+
+def with_failure_place(failure: Failure, sample: Sample) -> Failure:
+    """A failure that says which step it is about."""
+    place = f"candidate {sample.candidates[0] + 1}, step {(sample.step or 0) + 1}"
+    return replace(failure, message=f"{place}: {failure.message}")

@@ -1,0 +1,126 @@
+"""Models that score steps without being prompted: a value model (x1), a process reward model.
+
+They are asked with `Messages` and reply with JSON numbers. Knows nothing of how scores are reduced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, cast
+
+from debate.evaluators.asking import Asked, ask
+from debate.evaluators.base import Footprint
+from debate.evaluators.step_judges import Line
+from debate.flow import Completion, Flow, Generate, Messages, gather
+from debate.json_ladder import read_value
+from debate.json_values import Number, refusal
+from debate.replies.pieces import in_range
+from debate.types import Failure, Sample, Scale, Task
+
+UNIT = Scale(0.0, 1.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ValueModelSteps:
+    """A value model behind `debate.backends.ValueServer`, asked with x1's messages; -1 to 1."""
+
+    model: str | None = None
+    scale: Scale = Scale(-1.0, 1.0)
+
+    @property
+    def models(self) -> frozenset[str]:
+        """The value model, where it is not the run's."""
+        return frozenset() if self.model is None else frozenset({self.model})
+
+    def ask_all(self, task: Task, lines: Sequence[Line]) -> Flow[tuple[Sample, ...]]:
+        """Every step of every line, all at once."""
+        places = [(line, n) for line in lines for n in range(len(line.steps))]
+        answers = yield from gather([self._ask(task, *place) for place in places])
+        return tuple(
+            Sample(candidates=(line.candidate,), step=n, value=asked.value, text=asked.text, failure=asked.failure)
+            for (line, n), asked in zip(places, answers, strict=True)
+        )
+
+    def _ask(self, task: Task, line: Line, n: int) -> Flow[Asked[float]]:
+        is_last = line.is_final and n == len(line.steps) - 1
+        said = [("user", task.x), *(("intermediate_step", text) for text in line.previous(n))]
+        prompt = Messages.of([*said, ("last_step" if is_last else "intermediate_step", line.steps[n])])
+        info = {"task_id": task.id, "candidate": line.candidate, "step": n}
+        return ask(partial(_once, prompt, self.model, info), partial(_read_number, scale=self.scale), 0)
+
+    def footprint(self, task: Task) -> Footprint:
+        """It holds no cache of ours."""
+        return Footprint(0, 0, 0)
+
+    def check(self) -> None:
+        """Nothing that could be known before."""
+
+    def describe(self) -> dict[str, Any]:
+        """All settings."""
+        return {"judge": "value_model", "model": self.model, "scale": [self.scale.low, self.scale.high]}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RewardModelSteps:
+    """A process reward model behind `debate.backends.RewardModel`: all steps of a line in one call; 0 to 1."""
+
+    model: str | None = None
+    scale: Scale = UNIT
+
+    @property
+    def models(self) -> frozenset[str]:
+        """The reward model, where it is not the run's."""
+        return frozenset() if self.model is None else frozenset({self.model})
+
+    def ask_all(self, task: Task, lines: Sequence[Line]) -> Flow[tuple[Sample, ...]]:
+        """Every line, all at once."""
+        answers = yield from gather([self._ask(task, line) for line in lines])
+        return tuple(
+            sample for line, asked in zip(lines, answers, strict=True) for sample in self._samples(line, asked)
+        )
+
+    def _ask(self, task: Task, line: Line) -> Flow[Asked[list[float]]]:
+        prompt = Messages.of([("user", task.x), *(("step", text) for text in (*line.before, *line.steps))])
+        info = {"task_id": task.id, "candidate": line.candidate}
+        n = len(line.before) + len(line.steps)
+        return ask(partial(_once, prompt, self.model, info), partial(_read_numbers, n=n, scale=self.scale), 0)
+
+    def _samples(self, line: Line, asked: Asked[list[float]]) -> list[Sample]:
+        values = [None] * len(line.steps) if asked.value is None else asked.value[len(line.before) :]
+        failures: list[Failure | None] = [asked.failure, *[None] * len(line.steps)]  # one call, one failure
+        return [
+            Sample(candidates=(line.candidate,), step=n, value=value, text=asked.text, failure=failures[n])
+            for n, value in enumerate(values)
+        ]
+
+    def footprint(self, task: Task) -> Footprint:
+        """It holds no cache of ours."""
+        return Footprint(0, 0, 0)
+
+    def check(self) -> None:
+        """Nothing that could be known before."""
+
+    def describe(self) -> dict[str, Any]:
+        """All settings."""
+        return {"judge": "reward_model", "model": self.model}
+
+
+def _once(prompt: Messages, model: str | None, info: Mapping[str, Any], attempt: int, error: object) -> Generate:
+    return Generate(prompt=prompt, model=model, attempt=attempt, info=info)
+
+
+def _read_number(said: Completion, scale: Scale) -> float:
+    value = read_value(said.text)
+    if not isinstance(value, Number):
+        raise refusal("not_a_number", "The reply is no number.")
+    return in_range(value.literal, scale.low, scale.high)
+
+
+def _read_numbers(said: Completion, n: int, scale: Scale) -> list[float]:
+    value = read_value(said.text)
+    numbers = cast("list[object]", value) if isinstance(value, list) else []
+    if len(numbers) != n or not all(isinstance(number, Number) for number in numbers):
+        raise refusal("wrong_shape", f"The reply is no list of {n} numbers.")
+    return [in_range(cast("Number", number).literal, scale.low, scale.high) for number in numbers]

@@ -1,0 +1,241 @@
+"""The candidates compared with one another by ballots (`get_votes`, seed 000; Tree of Thoughts), as a flow.
+
+    gather: for each ballot:  show the candidates in an order of its own, ask, read -> a ranking
+    count the ballots -> scores
+
+Ballots are counted by `debate.voting`. One that cannot be read is asked again, and if that fails it does not count.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import combinations
+from typing import Any, Literal
+
+import numpy as np
+
+from debate.errors import ConfigError, ReplyError
+from debate.evaluation import Evaluation
+from debate.evaluators.asking import Asked, ask
+from debate.evaluators.base import RunContext
+from debate.evaluators.judge_prompts import JudgePrompts, check, names
+from debate.evaluators.judging import Judging
+from debate.evaluators.ordering import label
+from debate.evaluators.outcome import conclude
+from debate.flow import Completion, Flow, Generate, gather
+from debate.json_schemas import bounded_text, object_of
+from debate.prompts import Trusted
+from debate.replies.votes import read_json_ballot
+from debate.seeds import derive
+from debate.types import FloatArray, Sample, Scale, Task
+from debate.voting import (
+    Comparison,
+    Unranked,
+    borda_count,
+    copeland_score,
+    pairwise_wins,
+    plurality_count,
+    wins_of_rankings,
+)
+
+BallotKind = Literal["ranking", "plurality", "pairwise"]
+Count = Literal["borda", "borda_span", "copeland", "plurality"]
+_COUNTS: Mapping[BallotKind, tuple[Count, ...]] = {
+    "ranking": ("borda", "borda_span", "copeland", "plurality"),
+    "plurality": ("plurality",),
+    "pairwise": ("copeland",),
+}
+"""How each kind can be counted, the usual way first."""
+_KEY: Mapping[BallotKind, str] = {"ranking": "ranking", "plurality": "best", "pairwise": "better"}
+TIE = "tie"
+
+
+@dataclass(frozen=True, slots=True)
+class _Ballot:
+    """One ballot to be cast: the candidates it shows, in order, and what tells it from the others."""
+
+    number: int
+    shown: tuple[int, ...]
+
+    @property
+    def labels(self) -> dict[str, int]:
+        return {label(place): j for place, j in enumerate(self.shown)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class VoteEvaluator(Judging):
+    """The candidates ranked by ballots: whole rankings, one choice each, or pairs.
+
+    >>> VoteEvaluator(ballots=5, ballot="ranking", count="borda_span")
+
+    Scores are on 0..10 (Borda as in seed 000, or `borda_span`, by which the unanimous last has 0; Copeland); plurality
+    counts votes, on 0..ballots. `details`: `ballots` {`valid`, `rejected`, `reasons`}.
+    """
+
+    ballots: int = 5
+    """How many ballots are cast; with `pairwise`, on each pair."""
+    ballot: BallotKind = "ranking"
+    count: Count | None = None
+    """`borda`, `borda_span`, `copeland` or `plurality`; None is the usual way of the kind of ballot."""
+    unranked: Unranked = "zero"
+    """What a ranking gives to those it leaves out; see `borda_count`."""
+    shuffle: bool = True
+    """Whether each ballot shows the candidates in a (seeded) order of its own, for judges favour places in a list."""
+    quorum: int = 1
+    """Ballots that must count for there to be scores; with `pairwise`, in all."""
+    template: str = "vote"
+    name: str = field(default="vote", init=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._require("ballots", self.ballots >= 1, "must be at least 1")
+        self._require("quorum", self.quorum >= 1, "must be at least 1")
+        self._one_of("ballot", tuple(_COUNTS))
+        self._one_of("unranked", ("zero", "share"))
+        if self.count not in (None, *_COUNTS[self.ballot]):
+            raise ConfigError(
+                f"{self.ballot} ballots are counted by {' or '.join(_COUNTS[self.ballot])}, not {self.count!r}",
+                field="count",
+            )
+
+    @property
+    def counting(self) -> Count:
+        """The count in force."""
+        return self.count or _COUNTS[self.ballot][0]
+
+    @property
+    def scale(self) -> Scale:
+        """0 to 10, or to the number of ballots where votes are counted."""
+        return Scale(0.0, float(self.ballots) if self.counting == "plurality" else 10.0)
+
+    @property
+    def _temperature(self) -> float:
+        return 0.5
+
+    def flow(self, task: Task, run: RunContext) -> Flow[Evaluation]:
+        """Let the ballots be cast, and count them."""
+        prompts = JudgePrompts(self.prompt_templates, self.template, task, {"kind": self.ballot})
+        cast = self._to_cast(task, run)
+        answers = yield from gather([self._ask(prompts, task, ballot) for ballot in cast])
+        samples = [_sample(ballot, asked) for ballot, asked in zip(cast, answers, strict=True)]
+        counted = [sample for sample in samples if sample.failure is None]
+        n = len(task.candidates)
+        scores = self._scores(counted, n) if len(counted) >= self.quorum or not cast else np.full(n, np.nan)  # (J,)
+        if n == 1 and not cast:
+            scores = np.full(1, self.scale.high)  # nobody to be compared with
+        return conclude(
+            self.name,
+            self.scale,
+            task,
+            run,
+            self.choosing,
+            scores=scores,
+            samples=samples,
+            failures=[sample.failure for sample in samples if sample.failure is not None],
+            details={"ballots": _figures(samples)},
+        )
+
+    def _to_cast(self, task: Task, run: RunContext) -> list[_Ballot]:
+        everybody = tuple(range(len(task.candidates)))
+        groups = list(combinations(everybody, 2)) if self.ballot == "pairwise" else [everybody]
+        return [
+            _Ballot(number, self._order(group, derive(run.seed, "ballot", task.id, number, *group)))
+            for group in groups
+            for number in range(self.ballots)
+        ]
+
+    def _order(self, group: Sequence[int], seed: int) -> tuple[int, ...]:
+        if not self.shuffle:
+            return tuple(group)
+        return tuple(int(j) for j in np.random.default_rng(seed).permutation(group))
+
+    def _ask(self, prompts: JudgePrompts, task: Task, ballot: _Ballot) -> Flow[Asked[tuple[int, ...]]]:
+        texts = [{"label": Trusted(name), "text": task.candidates[j].text} for name, j in ballot.labels.items()]
+        question = prompts.question({"candidates": texts, "kind": self.ballot})
+        schema = self._schema(list(ballot.labels))
+
+        def call(attempt: int, error: ReplyError | None) -> Generate:
+            info = {"sample": ballot.number, "labels": ballot.labels}
+            return self.request(task, prompts.prompt(question, error), schema, ("vote", ballot.number), attempt, **info)
+
+        return ask(call, partial(self._read, ballot.labels), self.retries)
+
+    def _read(self, labels: Mapping[str, int], said: Completion) -> tuple[int, ...]:
+        tie = TIE if self.ballot == "pairwise" else None
+        ranking = read_json_ballot(said.text, _KEY[self.ballot], labels, finish_reason=said.finish_reason, tie=tie)
+        if self.ballot != "ranking" and len(ranking) > 1:
+            raise ReplyError("ambiguous", "Several candidates are named; name one.")
+        return ranking
+
+    def _schema(self, labels: Sequence[str]) -> dict[str, Any]:
+        one = {"enum": [*labels, *([TIE] if self.ballot == "pairwise" else [])]}
+        several = {"type": "array", "items": one, "minItems": len(labels), "maxItems": len(labels)}
+        decision = several if self.ballot == "ranking" else one
+        return object_of({"reasoning": bounded_text(self.reasoning_chars), _KEY[self.ballot]: decision})
+
+    def _scores(self, counted: Sequence[Sample], n: int) -> FloatArray:
+        """Scores (J,) from the ballots that count."""
+        if self.ballot == "pairwise":
+            return copeland_score(pairwise_wins([_comparison(sample) for sample in counted], n))
+        rankings = [sample.ranking for sample in counted]
+        match self.counting:
+            case "plurality":
+                return plurality_count([ranking[0] for ranking in rankings], n)
+            case "copeland":
+                return copeland_score(wins_of_rankings(rankings, n))
+            case "borda":
+                return borda_count(rankings, n, "seed", self.unranked)
+            case "borda_span":
+                return borda_count(rankings, n, "span", self.unranked)
+
+    def check(self) -> None:
+        """Render every template once; raises `TemplateError` with file and line."""
+        about = {"candidates": [{"label": Trusted("A"), "text": "first"}], "kind": self.ballot}
+        check(self.prompt_templates, self.template, {"kind": self.ballot}, about)
+
+    def describe(self) -> dict[str, Any]:
+        """All settings; those that shape no prompt under `aggregation`."""
+        return self._describe(
+            *names(self.template),
+            evaluator=self.name,
+            ballot=self.ballot,
+            shuffle=self.shuffle,
+            template=self.template,
+            aggregation={
+                "ballots": self.ballots,
+                "count": self.counting,
+                "unranked": self.unranked,
+                "quorum": self.quorum,
+            },
+        )
+
+
+def _sample(ballot: _Ballot, asked: Asked[tuple[int, ...]]) -> Sample:
+    return Sample(
+        candidates=ballot.shown,
+        sample=ballot.number,
+        ranking=asked.value or (),
+        text=asked.text,
+        failure=asked.failure,
+        rejected=asked.rejected,
+    )
+
+
+def _figures(samples: Sequence[Sample]) -> dict[str, Any]:
+    """How many ballots count, and why others do not."""
+    failures = [sample.failure for sample in samples if sample.failure is not None]
+    last = [sample.rejected[-1].reason for sample in samples if sample.failure is not None and sample.rejected]
+    never = [failure.reason for failure in failures if failure.reason != "unreadable_reply"]
+    return {
+        "valid": len(samples) - len(failures),
+        "rejected": len(failures),
+        "reasons": dict(sorted(Counter([*last, *never]).items())),
+    }
+
+
+def _comparison(sample: Sample) -> Comparison:
+    first, second = sample.candidates
+    return Comparison(first, second, sample.ranking[0] if sample.ranking else None)

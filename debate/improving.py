@@ -1,0 +1,79 @@
+"""Validate, improve, validate again (Graph of Thoughts' ValidateAndImprove, seed 001), as a flow.
+
+Every try is recorded. What comes out may still be invalid, and says so. Knows no particular validator.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from debate.flow import Flow, compute
+from debate.types import Failure
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One text, and whether it is valid; None with the failure where that could not be told."""
+
+    text: str
+    is_valid: bool | None
+    failure: Failure | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Improved:
+    """All attempts, the first text before any improvement."""
+
+    attempts: tuple[Attempt, ...]
+
+    @property
+    def text(self) -> str:
+        """The last text, valid or not."""
+        return self.attempts[-1].text
+
+    @property
+    def is_valid(self) -> bool | None:
+        """Whether the last text is valid."""
+        return self.attempts[-1].is_valid
+
+
+def validate_and_improve(
+    text: str, validate: Callable[[str], Any], improve: Callable[[str], Any], tries: int = 3
+) -> Flow[Improved]:
+    """Improve a text until it is valid, at most `tries` times; so at most `tries + 1` validations.
+
+    >>> engine.drive(validate_and_improve(draft, is_complete, complete))
+
+    Args:
+        text: the first text.
+        validate: tells whether a text is valid; plain or async.
+        improve: makes a better text of one: plain, async, or a flow that asks the model.
+        tries: improvements at most; with 0 the text is only validated.
+
+    A validator that raises ends it, with `is_valid` None; so does an improvement that raises.
+    """
+    attempts: list[Attempt] = []
+    for left in range(tries, -1, -1):
+        verdict = yield from compute(validate, text)
+        if isinstance(verdict, Failure):
+            return Improved((*attempts, Attempt(text, None, verdict)))
+        attempts.append(Attempt(text, bool(verdict)))
+        if verdict or not left:
+            break
+        better = yield from _better(improve, text)
+        if isinstance(better, Failure):
+            attempts[-1] = Attempt(text, False, better)
+            break
+        text = better
+    return Improved(tuple(attempts))
+
+
+def _better(improve: Callable[[str], Any], text: str) -> Flow[Any]:
+    """What an improvement makes of a text, or a failure."""
+    if inspect.isgeneratorfunction(improve):
+        own: Flow[Any] = improve(text)
+        return (yield from own)
+    return (yield from compute(improve, text))

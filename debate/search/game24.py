@@ -1,0 +1,85 @@
+"""The Game of 24 as a worked example: reach 24 from four numbers with + - * / (Tree of Thoughts).
+
+    4 + 8 = 12 (left: 6 12 9)
+    ...
+
+A thought is such lines, one a move. The proposer is a callback that makes every possible move; who values the thoughts
+is open: `by_model` asks the model whether 24 can still be reached, `by_search` finds it out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from functools import lru_cache
+from itertools import permutations
+
+from debate.evaluators.callback import CallbackEvaluator
+from debate.evaluators.value import ValueEvaluator
+from debate.replies.values import LabelMap
+from debate.scorers.scales import scored_on
+from debate.types import Scale
+
+LABELS = LabelMap({"sure": 20.0, "likely": 1.0, "impossible": 0.001})
+"""Tree of Thoughts' worth of the words."""
+TARGET = Fraction(24)
+_LEFT = re.compile(r"\(left: ([^()]*)\)\s*$")
+
+
+def numbers_left(x: str, text: str) -> tuple[Fraction, ...]:
+    """The numbers that are left after the moves of a thought; those of the problem before any."""
+    found = _LEFT.search(text)
+    return tuple(Fraction(word) for word in (found[1] if found else x).split())
+
+
+def propose(x: str, text: str) -> Iterator[str]:
+    """Every move with two of the numbers that are left."""
+    left = numbers_left(x, text)
+    for i, j in permutations(range(len(left)), 2):
+        rest = [number for k, number in enumerate(left) if k not in (i, j)]
+        for sign, result in _results(left[i], left[j]):
+            if sign in "+*" and i > j:
+                continue  # the same move the other way round
+            remaining = " ".join(map(str, sorted([*rest, result])))
+            yield f"{text}{left[i]} {sign} {left[j]} = {result} (left: {remaining})\n"
+
+
+def is_solved(x: str, text: str) -> bool:
+    """Whether 24 alone is left."""
+    return numbers_left(x, text) == (TARGET,)
+
+
+def by_model(samples: int = 3) -> ValueEvaluator:
+    """The model says sure, likely or impossible, and the sum of its samples counts, as in Tree of Thoughts."""
+    return ValueEvaluator(samples=samples, reader=LABELS, reduce="sum", template="game24")
+
+
+@scored_on(Scale(0.0, 1.0))
+def reachable(x: str, text: str) -> float:
+    """1 where 24 can still be reached, else 0; by trying all moves."""
+    return float(_can_reach(tuple(sorted(numbers_left(x, text)))))
+
+
+def by_search() -> CallbackEvaluator:
+    """What is possible, found out instead of judged."""
+    return CallbackEvaluator(reachable)
+
+
+@lru_cache(maxsize=100_000)
+def _can_reach(left: Sequence[Fraction]) -> bool:
+    if len(left) == 1:
+        return left[0] == TARGET
+    return any(
+        _can_reach(tuple(sorted([*(number for k, number in enumerate(left) if k not in (i, j)), result])))
+        for i, j in permutations(range(len(left)), 2)
+        for _, result in _results(left[i], left[j])
+    )
+
+
+def _results(a: Fraction, b: Fraction) -> Iterator[tuple[str, Fraction]]:
+    yield "+", a + b
+    yield "-", a - b
+    yield "*", a * b
+    if b:
+        yield "/", a / b

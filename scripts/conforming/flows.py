@@ -1,0 +1,156 @@
+"""Functions that ask a judge or a server: answered by the evaluators themselves, over a scripted model."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import httpx2
+
+from conforming.cases import Input
+from conforming.verdicts import Answer
+from debate.backends import Scripted, ValueServer
+from debate.backends.base import Call
+from debate.backends.value_server import wire_messages
+from debate.engine import Engine
+from debate.errors import TaskError
+from debate.evaluators.callback import CallbackEvaluator
+from debate.evaluators.early_stop import EarlyStop
+from debate.evaluators.step import StepEvaluator
+from debate.evaluators.step_models import ValueModelSteps
+from debate.evaluators.value import ValueEvaluator
+from debate.improving import validate_and_improve
+from debate.replies.values import JsonField
+from debate.serving.wire import forward
+from debate.store import Store
+from debate.types import Candidate, Scale, Task
+
+TEN = JsonField("value", 0, 10)
+WIDE = Scale(-1e9, 1e9)
+
+
+def reply(value: float) -> str:
+    return json.dumps({"reasoning": "", "value": value})
+
+
+def combined(given: Input, literal: bool) -> Any:
+    """Thoughts are named by their place; what has no score is not there."""
+    names = [str(n) for n in range(given["n_thoughts"])]
+
+    def callback(x: str, answers: Sequence[str]) -> Any:
+        return given["callback_returns"]
+
+    evaluator = CallbackEvaluator(callback, scale=WIDE, combined=True)
+    with Engine(Scripted(lambda call: "")) as engine:
+        scores = engine.evaluate(Task("x", names), evaluator).scores.tolist()
+    return [[n, score] for n, score in enumerate(scores) if score == score]
+
+
+def improved(given: Input, literal: bool) -> Any:
+    flow = validate_and_improve(
+        str(given["start"]),
+        lambda text: int(text) >= given["valid_from"],
+        lambda text: str(int(text) + 1),
+        given.get("num_tries", 3) if given.get("improve", True) else 0,
+    )
+    with Engine(Scripted(lambda call: "")) as engine:
+        result = engine.drive(flow)
+    return {"final_v": int(result.text), "valid": result.is_valid, "attempts": len(result.attempts)}
+
+
+def parallel(given: Input, literal: bool) -> Any:
+    worth = {chr(ord("A") + n): float(n + 1) for n in range(26)}  # the recorded judge's
+    return _scores(given["ys"], lambda call: reply(worth[given["ys"][call.info["candidate"]]]), ValueEvaluator())
+
+
+def stopped(given: Input, literal: bool) -> Any:
+    """The document takes scores one after the other from a stream; unscored is worth 0 there."""
+    stream: Iterator[float] = iter(given["score_stream"])
+    threshold = given.get("confidence_threshold", 0.95)
+    stop = EarlyStop(threshold=threshold, compat="seed") if literal else EarlyStop(threshold=threshold)
+    n = given.get("n_evaluate_sample", 3)
+    evaluator = ValueEvaluator(samples=n, reader=TEN, early_stop=stop, duplicates="evaluate")
+    ys = given.get("ys", ["a", "b", "c"])
+    return _scores(ys, lambda call: reply(next(stream)), evaluator)
+
+
+def cached_pairs(given: Input, literal: bool) -> Any:
+    """Two inputs, each valued once, with a cache: what each is worth (its text as a number), and the calls made."""
+    pairs: Sequence[tuple[str, str]] = given["pairs"]
+    calls: list[Call] = []
+
+    def judge(call: Call) -> str:
+        calls.append(call)
+        return reply(float(pairs[int(call.info["task_id"])][1]))
+
+    evaluator = ValueEvaluator(samples=1, reader=JsonField("value", -1e9, 1e9))
+    with Store("sqlite://") as store, Engine(Scripted(judge), cache=store.cache(ttl=3600)) as engine:
+        scores = [
+            float(engine.evaluate(Task(x, [y], id=str(n)), evaluator).scores[0]) for n, (x, y) in enumerate(pairs)
+        ]
+    return {"a": scores[0], "b": scores[1], "llm_calls": len(calls)}
+
+
+def more_samples(given: Input, literal: bool) -> Any:
+    """Valued with one sample, then with five, with a cache: the calls that the second made."""
+    calls: list[Call] = []
+
+    def judge(call: Call) -> str:
+        calls.append(call)
+        return reply(5.0)
+
+    with Store("sqlite://") as store, Engine(Scripted(judge), cache=store.cache(ttl=3600)) as engine:
+        for n in (1, 5):
+            engine.evaluate(Task("x", ["y"]), ValueEvaluator(samples=n))
+    return {"llm_calls": len(calls)}
+
+
+def value_model(given: Input, literal: bool) -> Any:
+    """The client's request to a server that answers as the recorded one did, through the whole engine."""
+    memory, step = given["contextual_memory"], given["step"]
+    wire_messages(memory, step, given["is_final"])
+    seen: dict[str, Any] = {}
+
+    def served(request: httpx2.Request) -> httpx2.Response:
+        seen.update(url=str(request.url), payload=json.loads(request.content))
+        return httpx2.Response(200, json={"result": given.get("result", [0.25])})
+
+    server = ValueServer(given.get("value_api_url", "http://h:12555"), transport=httpx2.MockTransport(served))
+    task = Task(memory[0], [Candidate(step, metadata={"final": given["is_final"]})], context=memory[1:])
+    with Engine(server) as engine:
+        score = engine.evaluate(task, StepEvaluator(judge=ValueModelSteps())).scores[0]
+    return {"value": float(score), **seen}
+
+
+def posted(given: Input, literal: bool) -> Any:
+    """The recorded server's model is a stub: 0.1 for the first conversation, 0.2 for the second, ..."""
+
+    async def stub(conversations: Sequence[Any]) -> list[float]:
+        return [0.1 * (n + 1) for n in range(len(conversations))]
+
+    status, body = asyncio.run(forward(given["body"], stub))
+    return {"status": status, "json": body}
+
+
+def _scores(ys: Sequence[str], judge: Callable[[Call], str], evaluator: ValueEvaluator) -> list[float]:
+    with warnings.catch_warnings(), Engine(Scripted(judge)) as engine:
+        return [float(score) for score in engine.evaluate(Task("x", ys), evaluator).scores]
+
+
+ANSWERS = {
+    "Score(combined=True, callback)": Answer(combined, why="a callback that scores some and not others scored none"),
+    "ValidateAndImprove": Answer(improved),
+    "evaluate_parallel": Answer(parallel, why="scores come back in the candidates' order"),
+    "evaluate_with_early_stopping": Answer(stopped, option='EarlyStop(compat="seed")'),
+    "get_value cache key": Answer(cached_pairs, why="the key is of all that shapes the reply, each part by itself"),
+    "get_value with n=1 then n=5": Answer(more_samples, why="five samples are five replies, of which one is cached"),
+    "ValueModel.evaluate_step": Answer(
+        value_model,
+        refusals={"ValueError": TaskError},
+        why="a step that is missing is refused by name",
+    ),
+    "POST /forward": Answer(posted),
+}
