@@ -16,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from debate.cli.console import block, facts, line, rule, table, visible
+from debate.cli.sample_rendering import details, samples
 from debate.evaluation import Evaluation
 from debate.types import Memory, Rejected, StopReason, Task, Turn
 
@@ -24,6 +25,7 @@ _STOPPED: dict[StopReason, str] = {
     "converged": "the agents agree",
     "max_rounds": "the last round allowed",
     "token_budget": "the token budget is spent",
+    "time_budget": "its time is up",
     "failed": "no agent gave a readable reply",
 }
 
@@ -49,6 +51,7 @@ def render(evaluation: Evaluation, view: View, task: Task | None = None) -> Iter
     yield rule("Result")
     yield _result(evaluation)
     yield from _agreement(evaluation)
+    yield from details(evaluation)
     yield ""
     if _has_rejected(evaluation) and not view.raw:
         yield line("Some replies could not be read: --raw shows what they said.", "dim")
@@ -103,6 +106,7 @@ def _task(task: Task) -> Iterator[RenderableType]:
 def _debates(evaluation: Evaluation, view: View) -> Iterator[RenderableType]:
     """The evaluation's own rounds, or those of its members one after the other."""
     yield from _rounds(evaluation, view)
+    yield from samples(evaluation, raw=view.raw)
     for n, member in enumerate(evaluation.members):
         yield ""
         yield line(f"Member {n + 1} of {len(evaluation.members)}: {_member_name(member)}", "bold reverse")
@@ -218,10 +222,20 @@ def _result(evaluation: Evaluation) -> Table:
             _number(evaluation.scores[j], ".2f", "unscored"),
             _number(evaluation.probabilities[j], ".3f"),
             "-" if rank is None else str(rank),
-            "selected" if is_selected else "tied" if j in evaluation.tied else "",
+            ", ".join(_remarks(evaluation, j)),
         )
         made.add_row(*(line(cell) for cell in cells), style="bold green" if is_selected else None)
     return made
+
+
+def _remarks(evaluation: Evaluation, j: int) -> Iterator[str]:
+    """What is to be said of a candidate's score."""
+    if j == evaluation.selected:
+        yield "selected"
+    elif j in evaluation.tied:
+        yield "tied"
+    if evaluation.statuses and evaluation.statuses[j] in ("skipped", "penalty", "duplicate"):
+        yield evaluation.statuses[j]
 
 
 def _ranks(evaluation: Evaluation) -> list[int | None]:
@@ -244,8 +258,8 @@ def _labels(evaluation: Evaluation) -> Mapping[str, int] | None:
 
 
 def _has_rejected(evaluation: Evaluation) -> bool:
-    debates = (evaluation, *evaluation.members)
-    return any(turn.rejected for debate in debates for turn in debate.transcript)
+    own = (*evaluation.transcript, *evaluation.samples)
+    return any(each.rejected for each in own) or any(map(_has_rejected, evaluation.members))
 
 
 def _number(value: float, form: str, missing: str = "-") -> str:

@@ -14,6 +14,7 @@ from debate.cli.console import line, open_console, table, visible
 from debate.cli.progress import Progress
 from debate.evaluation import Evaluation
 from debate.jobs.folder import RunFolder
+from debate.steps import step_accuracy
 from debate.store import Store
 from debate.store.totals import Totals
 
@@ -56,6 +57,24 @@ def _row(evaluation: Evaluation, best: object) -> tuple[str, ...]:
     return evaluation.task_id, selected, known, scores, cv, str(evaluation.rounds_run), stopped
 
 
+def _first_errors(folder: RunFolder) -> str | None:
+    """How well the first wrong steps were found (ProcessBench's measure), where they were looked for and are known."""
+    predicted: list[int | None] = []
+    labels: list[int] = []
+    with Store(folder.store_url) as store:
+        for task, evaluation in store.read(folder.name).results():
+            found, label = evaluation.details.get("first_error"), task.metadata.get("first_error")
+            if not isinstance(found, list) or not isinstance(label, int):
+                return None
+            predicted.append(found[0])
+            labels.append(label)
+    measured = step_accuracy(predicted, labels)
+    return (
+        f"named in {measured.error_accuracy:.0f} % of the wrong lines; {measured.correct_accuracy:.0f} % of the right "
+        f"lines passed; F1 {measured.f1:.0f}"
+    )
+
+
 def _print_totals(console: Console, totals: Totals, folder: RunFolder, progress: Progress) -> None:
     used = totals.usage
     facts = Table.grid(padding=(0, 2))
@@ -69,6 +88,8 @@ def _print_totals(console: Console, totals: Totals, folder: RunFolder, progress:
         facts.add_row(
             "accuracy", f"{totals.right} of {totals.known} with a known best ({totals.right / totals.known:.0%})"
         )
+    if (found := _first_errors(folder)) is not None:
+        facts.add_row("first errors", found)
     cached = used.cached_tokens / used.prompt_tokens if used.prompt_tokens else 0.0
     facts.add_row(
         "tokens", f"{used.prompt_tokens:,} prompt ({cached:.0%} cached), {used.completion_tokens:,} completion"

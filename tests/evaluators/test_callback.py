@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -25,6 +25,11 @@ from debate.types import Candidate
 from tests.judges import judged
 
 TEN = Scale(0, 10)
+
+
+def returning(answer: Any) -> Callable[[str, Any], Any]:
+    """A function that returns the same for everything."""
+    return lambda x, given: answer
 
 
 def length(x: str, answer: str) -> int:
@@ -60,11 +65,12 @@ def picky(x: str, answer: str) -> float:
     return odd[answer] if answer in odd else float(answer)
 
 
-def by_engine(evaluator: CallbackEvaluator, task: Task) -> Evaluation:
-    def never(call: object) -> str:
-        raise AssertionError("a callback asks no model")
+def unasked(call: object) -> str:
+    raise AssertionError("a callback asks no model")
 
-    with Engine(Scripted(never)) as engine:
+
+def by_engine(evaluator: CallbackEvaluator, task: Task) -> Evaluation:
+    with Engine(Scripted(unasked)) as engine:
         return engine.evaluate(task, evaluator)
 
 
@@ -96,7 +102,8 @@ def test_it_may_take_the_task_itself(combined: bool) -> None:
 
 
 def test_errors_are_better_the_fewer_and_no_int_is_dropped() -> None:
-    evaluation = judged(CallbackEvaluator(sorting_errors), Task("3 1 2", ["1 3 2", "1 2 3", "3 2 1", "1 2 3 4"]))
+    answers = ["[1, 3, 2]", "[1, 2, 3]", "[3, 2, 1]", "[1, 2, 3, 4]"]
+    evaluation = judged(CallbackEvaluator(sorting_errors), Task("[3, 1, 2]", answers))
     assert evaluation.scale == ERRORS
     assert evaluation.scores[1] == 0
     assert evaluation.selected == 1
@@ -153,21 +160,25 @@ def test_the_message_says_what_was_raised_and_by_what() -> None:
 
 def test_numbers_of_any_kind_are_numbers() -> None:
     found: dict[str, Any] = {"a": 3, "b": np.float32(2.5), "c": np.int64(7), "d": Fraction(1, 2), "e": 0}
-    evaluation = judged(CallbackEvaluator(lambda x, a: found[a], scale=TEN), Task("x", list(found)))
+
+    def look_up(x: str, answer: str) -> Any:
+        return found[answer]
+
+    evaluation = judged(CallbackEvaluator(look_up, scale=TEN), Task("x", list(found)))
     assert evaluation.scores.tolist() == [3, 2.5, 7, 0.5, 0]
     assert evaluation.status == "ok"
 
 
 @pytest.mark.parametrize("returned", [[1], [1, 2, 3], [], 5, None, {"a": 1}])
 def test_a_wrong_count_fails_all(returned: Any) -> None:
-    evaluation = judged(CallbackEvaluator(lambda x, a: returned, scale=TEN, combined=True), Task("x", ["a", "b"]))
+    evaluation = judged(CallbackEvaluator(returning(returned), scale=TEN, combined=True), Task("x", ["a", "b"]))
     assert evaluation.status == "failed"
     assert {failure.reason for failure in evaluation.failures} == {"wrong_count"}
     assert evaluation.statuses == ("failed", "failed")
 
 
 def test_one_bad_number_of_a_combined_function_is_that_candidates_alone() -> None:
-    evaluator = CallbackEvaluator(lambda x, a: np.array([1.0, np.nan, 3.0]), scale=TEN, combined=True)
+    evaluator = CallbackEvaluator(returning(np.array([1.0, np.nan, 3.0])), scale=TEN, combined=True)
     evaluation = judged(evaluator, Task("x", ["a", "b", "c"]))
     assert evaluation.statuses == ("ok", "failed", "ok")
 
@@ -195,14 +206,15 @@ def test_one_that_takes_too_long_fails_and_the_others_do_not(is_async: bool) -> 
         await asyncio.sleep(5 if answer == "slow" else 0)
         return 1
 
+    evaluator = CallbackEvaluator(slow_async if is_async else slow, scale=TEN, seconds=0.5)
     began = time.monotonic()
-    evaluator = CallbackEvaluator(slow_async if is_async else slow, scale=TEN, seconds=0.3)
-    evaluation = by_engine(evaluator, Task("x", ["a", "slow", "b"]))
-    let_go.set()
-    assert time.monotonic() - began < 4
+    with Engine(Scripted(unasked)) as engine:
+        evaluation = engine.evaluate(Task("x", ["a", "slow", "b"]), evaluator)
+        assert time.monotonic() - began < 4
+        let_go.set()
     assert evaluation.statuses == ("ok", "failed", "ok")
     assert [failure.reason for failure in evaluation.failures] == ["timeout"]
-    assert "0.3 s" in evaluation.failures[0].message
+    assert "0.5 s" in evaluation.failures[0].message
 
 
 def test_a_timeout_of_the_functions_own_is_something_it_raised() -> None:

@@ -28,11 +28,12 @@ TASK = Task("x", ["t0", "t1", "t2"], id="t")
 
 
 def test_the_rules_above_and_below_the_threshold() -> None:
+    values: dict[str | None, tuple[int, int]] = {"m0": (9, 2), "m1": (8, 6), "m2": (9, 3)}
     panel = PanelEvaluator(members=MEMBERS, threshold=0.85)
     evaluation = judged(
         panel,
         Task("x", ["t0", "t1"]),
-        lambda c: worth({"m0": (9, 2), "m1": (8, 6), "m2": (9, 3)}[str(c.model)][c.info["candidate"]]),
+        lambda call: worth(values[call.model][int(call.info["candidate"])]),
     )
     assert evaluation.details["agreement"] == pytest.approx([0.9, 0.6])
     assert evaluation.details["rules"] == ["mean", "worst"]
@@ -85,8 +86,15 @@ def test_members_on_different_scales_meet_on_0_to_10() -> None:
 
 
 def test_members_that_share_a_scale_keep_it() -> None:
+    def one_more(x: str, answer: str) -> int:
+        return len(answer) + 1
+
+    def two_more(x: str, answer: str) -> int:
+        return len(answer) + 2
+
+    functions = {"one": one_more, "two": two_more}
     panel = PanelEvaluator(
-        members={f"c{n}": CallbackEvaluator(lambda x, a, n=n: n + len(a), scale=ERRORS) for n in (1, 2)},
+        members={name: CallbackEvaluator(function, scale=ERRORS) for name, function in functions.items()},
         formula="seed",
     )
     evaluation = judged(panel, TASK)
@@ -174,6 +182,7 @@ def test_the_description_does_not_depend_on_the_order_of_listing() -> None:
     ],
 )
 def test_settings_that_cannot_work_are_named(options: dict[str, Any], field: str) -> None:
+    told: dict[str, Any] = {"members": MEMBERS, **options}
     with pytest.raises(ConfigError) as refused:
-        PanelEvaluator(**{"members": MEMBERS, **options})
+        PanelEvaluator(**told)
     assert refused.value.field == field

@@ -43,8 +43,9 @@ def rankings(*orders: Sequence[int]) -> Any:
     """A judge whose ballot number s ranks the candidates so."""
 
     def answer(call: Generate) -> str:
-        label = {j: name for name, j in call.info["labels"].items()}
-        return ballot("ranking", [label[j] for j in orders[call.info["sample"]]])
+        labels: Mapping[str, int] = call.info["labels"]
+        label = {j: name for name, j in labels.items()}
+        return ballot("ranking", [label[j] for j in orders[int(call.info["sample"])]])
 
     return answer
 
@@ -123,7 +124,7 @@ def test_the_same_seed_shuffles_alike_and_different_ballots_differ() -> None:
 @given(order=st.permutations(range(4)), values=st.permutations(range(4)), kind=st.sampled_from(["ranking", "pairwise"]))
 @settings(max_examples=25, deadline=None)
 def test_permuting_the_candidates_permutes_the_results(order: list[int], values: list[int], kind: Any) -> None:
-    worth = dict(zip(TEXTS, values, strict=True))
+    worth: dict[str, float] = dict(zip(TEXTS, values, strict=True))
     evaluator = VoteEvaluator(ballots=2, ballot=kind)
     plainly = judged(evaluator, Task("x", TEXTS), lambda call: honest(call, worth))
     permuted = judged(evaluator, Task("x", [TEXTS[j] for j in order]), lambda call: honest(call, worth))
