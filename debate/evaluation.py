@@ -175,7 +175,8 @@ def _turn(data: Mapping[str, Any]) -> Turn:
 
 def _sample(data: Mapping[str, Any]) -> Sample:
     values = dict(data)
-    values["candidates"], values["ranking"] = tuple(values["candidates"]), tuple(values["ranking"])
+    for name in ("candidates", "ranking", "labels"):
+        values[name] = tuple(values[name])
     values["failure"] = None if values["failure"] is None else Failure(**values["failure"])
     values["rejected"] = tuple(Rejected(**rejected) for rejected in values["rejected"])
     return Sample(**values)

@@ -7,7 +7,7 @@ labels of the debate mean nothing outside it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -99,7 +99,7 @@ def _comment_lines(debate: Evaluation, j: int) -> list[str]:
 def _sample_lines(judged: Evaluation, j: int) -> list[str]:
     """What a judge that does not debate replied on the candidate, the lowest value first; ballots that rank it last."""
     about = [sample for sample in judged.samples if j in sample.candidates and sample.text.strip()]
-    about.sort(key=lambda sample: -sample.ranking.index(j) if j in sample.ranking else sample.value or 0.0)
+    about.sort(key=lambda sample: _favour(sample, j))
     return [f"- {_replied(judged, sample, True)}" for sample in about]
 
 
@@ -110,7 +110,14 @@ def _replied(judged: Evaluation, sample: Sample, scores: bool) -> str:
     worth = f": {sample.value:g}" if scores and sample.value is not None else ""
     order = f": {' > '.join(str(j + 1) for j in sample.ranking)}" if scores and sample.ranking else ""
     name = f"{judged.evaluator}, candidate{'s' if len(sample.candidates) > 1 else ''} {about}{step}{worth}{order}"
-    return f"{name}\n  {sample.text.strip()}"
+    return f"{name}\n  {_renumber(sample.text.strip(), dict(zip(sample.labels, sample.candidates, strict=False)))}"
+
+
+def _favour(sample: Sample, j: int) -> float:
+    """How well a reply speaks of a candidate: its value, or its place in a ballot, the first best."""
+    if sample.value is not None:
+        return sample.value
+    return -float(sample.ranking.index(j) if j in sample.ranking else len(sample.candidates))
 
 
 def _spoken(turn: Turn, components: Sequence[str]) -> str:
@@ -125,13 +132,17 @@ _NAMED = re.compile(r"\b([Cc]andidate|[Rr]esponse|[Aa]nswer) ([A-Z]{1,2})\b")
 
 
 def _relabel(text: str, turn: Turn) -> str:
+    return _renumber(text.strip(), turn.labels)
+
+
+def _renumber(text: str, labels: Mapping[str, int]) -> str:
     """`candidate B` becomes the candidate's number in the task; a bare letter is left alone."""
 
     def number(match: re.Match[str]) -> str:
-        j = turn.labels.get(match[2])
+        j = labels.get(match[2])
         return match[0] if j is None else f"{match[1]} {j + 1}"
 
-    return _NAMED.sub(number, text.strip())
+    return _NAMED.sub(number, text)
 
 
 def _mean(scores: FloatArray) -> FloatArray:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+_CHARACTER = r"[^\u0000-\u0009\u000b-\u001f]"
+
 
 def object_of(properties: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """An object with exactly these members, in the order in which they are to be written."""
@@ -18,9 +20,11 @@ def object_of(properties: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
 
 def bounded_text(chars: int) -> dict[str, Any]:
     """A string of at most so many characters."""
-    # Not maxLength: under it the grammar engine xgrammar forbids quotation marks and newlines in the string. Under this
-    # pattern it permits their escapes.
-    return {"type": "string", "pattern": rf"^[^\u0000-\u0009\u000b-\u001f]{{0,{chars}}}$"}
+    # Not maxLength: under it grammar engines forbid quotation marks and newlines in the string; under this pattern some
+    # permit their escapes. xgrammar 0.2.8 makes no grammar of more than 128 repetitions, hence the sixty-fours.
+    groups = (chars - 63) // 64 if chars > 128 else 0
+    lead = f"({_CHARACTER}{{64}}){{0,{groups}}}" if groups else ""
+    return {"type": "string", "pattern": f"^{lead}{_CHARACTER}{{0,{chars - 64 * groups}}}$"}
 
 
 def number_in(low: float, high: float) -> dict[str, Any]:

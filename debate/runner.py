@@ -9,7 +9,6 @@ and that is all there is to resuming. Knows nothing of what any flow is about.
 from __future__ import annotations
 
 import asyncio
-import inspect
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -18,6 +17,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from debate.backends.base import Backend
 from debate.budget import Budget
+from debate.computing import Computer
 from debate.errors import ENDS_A_RUN, CallError, ConfigError, DebateError
 from debate.evaluation import Evaluation, failed
 from debate.evaluators.base import Evaluator
@@ -90,6 +90,7 @@ class Runner:
         self._memory = memory
         self._budget = budget or Budget()
         self._task_seconds = task_seconds
+        self._computer = Computer()
 
     async def evaluate(
         self, evaluator: Evaluator, task: Task, journal: Journal | None = None, run: RunContext | None = None
@@ -133,7 +134,7 @@ class Runner:
                     case Recall():
                         answer = await self._recall(request, way, here)
                     case Compute():
-                        answer = await _compute(request)
+                        answer = await self._computer.compute(request)
                     case Gather(flows):
                         answer, used = await self._gather(flows, way, here)
                         usage += used
@@ -219,25 +220,6 @@ class Runner:
             prompt_hash=shape,
             info=request.info,
         )
-
-
-async def _compute(request: Compute) -> Any:
-    """What a function returns; whatever it raises becomes a failure."""
-    name = getattr(request.function, "__name__", type(request.function).__name__)
-    began = time.monotonic()
-    try:
-        async with asyncio.timeout(request.seconds):
-            if inspect.iscoroutinefunction(request.function):
-                return await request.function(*request.arguments)
-            answer = await asyncio.to_thread(request.function, *request.arguments)
-            return await answer if inspect.isawaitable(answer) else answer
-    except ENDS_A_RUN:
-        raise
-    except Exception as error:
-        if isinstance(error, TimeoutError) and time.monotonic() - began >= (request.seconds or float("inf")):
-            return Failure("timeout", f"{name} took longer than {request.seconds:g} s")
-        _log.debug("%s raised", name, exc_info=error)
-        return Failure("raised", f"{name} raised {type(error).__name__}: {error}")
 
 
 def _is_out_of_time(answer: Completion | Failure) -> bool:

@@ -188,6 +188,8 @@ class Sample:
 
     candidates: tuple[int, ...]
     """Indices of those it is about, in the order shown."""
+    labels: tuple[str, ...] = ()
+    """What they were called in the prompt, where they had labels."""
     sample: int = 0
     """Which of several of the same kind, from 0."""
     step: int | None = None

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from debate.errors import ReplyError
+from debate.json_schemas import bounded_text
 from debate.parsing import parse_reply, reply_schema
 from tests.replies import (
     COMPONENTS,
@@ -189,3 +190,10 @@ def test_the_schema_bounds_strings_by_a_pattern_that_permits_quotes_and_newlines
     assert not re.fullmatch(comment, "five!")
     assert not re.fullmatch(comment, "\t")
     assert json.loads(json.dumps(schema)) == schema
+
+
+@pytest.mark.parametrize("chars", [1, 63, 64, 128, 129, 200, 400, 600, 601])
+def test_a_bounded_string_has_any_length_up_to_its_bound_and_no_repetition_above_what_xgrammar_takes(chars: int):
+    pattern = bounded_text(chars)["pattern"]
+    assert [n for n in range(chars + 70) if re.fullmatch(pattern, "a" * n)] == list(range(chars + 1))
+    assert max(int(number) for number in re.findall(r"(\d+)\}", pattern)) <= 128

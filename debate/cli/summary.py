@@ -6,6 +6,7 @@ Reads the results back from the run's store, so that it says the same of a run t
 from __future__ import annotations
 
 from itertools import islice
+from typing import cast
 
 from rich.console import Console
 from rich.table import Table
@@ -59,16 +60,14 @@ def _row(evaluation: Evaluation, best: object) -> tuple[str, ...]:
 
 def _first_errors(folder: RunFolder) -> str | None:
     """How well the first wrong steps were found (ProcessBench's measure), where they were looked for and are known."""
-    predicted: list[int | None] = []
-    labels: list[int] = []
+    pairs: list[tuple[int | None, int]] = []
     with Store(folder.store_url) as store:
         for task, evaluation in store.read(folder.name).results():
             found, label = evaluation.details.get("first_error"), task.metadata.get("first_error")
-            if not isinstance(found, list) or not isinstance(label, int):
+            if not found or not isinstance(label, int):
                 return None
-            predicted.append(found[0])
-            labels.append(label)
-    measured = step_accuracy(predicted, labels)
+            pairs.append((cast("list[int | None]", found)[0], label))
+    measured = step_accuracy([found for found, _ in pairs], [label for _, label in pairs])
     return (
         f"named in {measured.error_accuracy:.0f} % of the wrong lines; {measured.correct_accuracy:.0f} % of the right "
         f"lines passed; F1 {measured.f1:.0f}"

@@ -61,10 +61,15 @@ class CallbackEvaluator:
     models: frozenset[str] = field(default=frozenset(), init=False)
 
     def __post_init__(self) -> None:
+        self.choosing  # noqa: B018 - checks itself
+        if not callable(self.function):
+            raise ConfigError(f"must be a function, got {self.function!r}", field="function")
         if self.scale is None:  # pyright: ignore[reportUnnecessaryComparison]
             object.__setattr__(self, "scale", scale_of(self.function))
         if self.takes not in ("text", "task"):
             raise ConfigError(f"must be text or task, got {self.takes!r}", field="takes")
+        if self.on_error is not None and math.isinf(self.on_error.score):
+            raise ConfigError("a penalty must be finite", field="on_error")
         if self.on_error is not None and not self.scale.low <= self.on_error.score <= self.scale.high:
             raise ConfigError(f"the penalty {self.on_error.score:g} is not on the scale", field="on_error")
 
@@ -79,7 +84,7 @@ class CallbackEvaluator:
             self.scale,
             task,
             run,
-            Choosing(self.selection, self.ties, self.softmax_temperature),
+            self.choosing,
             scores=scores,
             statuses=[self._status(each) for each in found],
             samples=[
@@ -102,8 +107,9 @@ class CallbackEvaluator:
             return [answer] * len(given)
         try:
             numbers = list(answer)
-        except TypeError:
-            numbers = [answer]
+        except Exception as error:
+            message = f"{self._function_name} returned no list of scores: {type(error).__name__}: {error}"
+            return [Failure("wrong_count", message)] * len(given)
         if len(numbers) != len(given):
             message = f"{self._function_name} returned {len(numbers)} scores for {len(given)} candidates"
             return [Failure("wrong_count", message)] * len(given)
@@ -112,7 +118,10 @@ class CallbackEvaluator:
     def _checked(self, answer: object) -> float | Failure:
         if isinstance(answer, bool) or not isinstance(answer, Real):
             return Failure("not_a_number", f"{self._function_name} returned {answer!r}, which is no number")
-        score = float(answer)
+        try:
+            score = float(answer)
+        except OverflowError:
+            score = math.inf
         if not math.isfinite(score):
             return Failure("not_a_number", f"{self._function_name} returned {score}")
         if not self.scale.low <= score <= self.scale.high:
@@ -129,6 +138,11 @@ class CallbackEvaluator:
         if not isinstance(found, Failure):
             return "ok"
         return "failed" if self.on_error is None else "penalty"
+
+    @property
+    def choosing(self) -> Choosing:
+        """How a candidate is chosen."""
+        return Choosing(self.selection, self.ties, self.softmax_temperature)
 
     @property
     def _function_name(self) -> str:

@@ -47,6 +47,7 @@ class CrossEvaluator:
     scale: Scale = field(init=False)
 
     def __post_init__(self) -> None:
+        self.choosing  # noqa: B018 - checks itself
         object.__setattr__(self, "judges", checked(self.judges, "judges"))
         object.__setattr__(self, "scale", common_scale(list(self.judges.values())))
         if isinstance(self.rule, str) and self.rule != "exclude_self":
@@ -63,6 +64,11 @@ class CrossEvaluator:
                     raise ConfigError(f"{judge!r} would judge its own text", field="rule")
             if not judges:
                 raise ConfigError(f"nobody judges the texts of {generator!r}", field="rule")
+
+    @property
+    def choosing(self) -> Choosing:
+        """How a candidate is chosen."""
+        return Choosing(self.selection, self.ties, self.softmax_temperature)
 
     @property
     def _mapping(self) -> dict[str, tuple[str, ...]]:
@@ -108,7 +114,7 @@ class CrossEvaluator:
             self.scale,
             task,
             run,
-            Choosing(self.selection, self.ties, self.softmax_temperature),
+            self.choosing,
             scores=_mean(matrix),
             failures=[failure for member in members for failure in member.failures],
             members=members,

@@ -89,7 +89,11 @@ class DebatePrompts:
 
 def fence(task: Task) -> str:
     """A word that marks where untrusted text begins and ends; drawn so that it does not occur in that text."""
-    texts = [task.x, *task.context, *(candidate.text for candidate in task.candidates)]
+    return fence_of(task.x, *task.context, *(candidate.text for candidate in task.candidates))
+
+
+def fence_of(*texts: str) -> str:
+    """A fence for some texts, in none of which it occurs."""
     word = digest("fence", *texts)[:8]
     while any(word in text for text in texts):
         word = digest("fence", word)[:8]

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from debate.errors import ReplyError
-from debate.evaluators.debate_prompts import fence
+from debate.evaluators.debate_prompts import fence_of
 from debate.flow import Block, Prompt
 from debate.prompts import Templates, Trusted
 from debate.types import Scale, Task
@@ -41,14 +41,14 @@ class JudgePrompts:
     ) -> None:
         self._templates = templates
         self._system, _, self._ask, _ = names(template)
-        self.fence = Trusted(fence(task))
         self._rules = (templates.render(self._system, rules),)
-        about = {"x": task.x, "context": list(task.context) if shows == "all" else [], "fence": self.fence}
+        about: dict[str, Any] = {"x": task.x, "context": list(task.context) if shows == "all" else []}
+        about["fence"] = Trusted(fence_of(task.x, *task.context))
         self._task = templates.render(TASK, about) if shows != "nothing" else ()
 
-    def question(self, about: Mapping[str, Any]) -> Block:
-        """The block that asks."""
-        return self._templates.render(self._ask, {**about, "fence": self.fence})
+    def question(self, about: Mapping[str, Any], *texts: str) -> Block:
+        """The block that asks about some texts; the same whatever else the task holds."""
+        return self._templates.render(self._ask, {**about, "fence": Trusted(fence_of(*texts))})
 
     def prompt(self, question: Block, error: ReplyError | None = None) -> Prompt:
         """The whole prompt, asked again if there was an `error`."""

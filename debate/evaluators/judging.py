@@ -5,7 +5,6 @@ Knows nothing of what is asked.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +18,6 @@ from debate.persona import Sampling
 from debate.prompts import Templates
 from debate.types import Task
 
-_CHOICES: Mapping[str, tuple[str, ...]] = {"selection": ("argmax", "sample"), "ties": ("first", "seeded")}
 _RULES_CHARACTERS = 2000
 
 
@@ -48,12 +46,9 @@ class Judging:
     def __post_init__(self) -> None:
         if not isinstance(self.templates, Templates):
             object.__setattr__(self, "templates", Templates(self.templates))
-        self._require("retries", self.retries >= 0, "must be at least 0")
-        self._require("reasoning_chars", self.reasoning_chars >= 1, "must be at least 1")
-        temperature = self.softmax_temperature
-        self._require("softmax_temperature", 0 < temperature < math.inf, "must be above 0 and finite")
-        for name, allowed in _CHOICES.items():
-            self._one_of(name, allowed)
+        self._at_least("retries", 0)
+        self._at_least("reasoning_chars", 1)
+        self.choosing  # noqa: B018 - checks itself
 
     @property
     def models(self) -> frozenset[str]:
@@ -125,6 +120,11 @@ class Judging:
                 **aggregation,
             },
         }
+
+    def _at_least(self, name: str, least: int) -> None:
+        value = getattr(self, name)
+        is_whole = isinstance(value, int) and not isinstance(value, bool)
+        self._require(name, is_whole and value >= least, f"must be a whole number, at least {least}")
 
     def _require(self, name: str, is_fine: bool, rule: str) -> None:
         if not is_fine:

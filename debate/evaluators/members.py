@@ -59,12 +59,28 @@ def footprint(members: Mapping[str, Evaluator], task: Task) -> Footprint:
 def guarded(member: Evaluator, task: Task, run: RunContext) -> Flow[Evaluation]:
     """A member's flow, whose exceptions are a failed evaluation of its own and end nobody else's."""
     try:
-        return (yield from member.flow(task, run))
+        evaluation = yield from member.flow(task, run)
+        fault = _fault(evaluation, len(task.candidates))
     except ENDS_A_RUN:
         raise
     except Exception as error:
-        failure = Failure("evaluator_error", f"{type(error).__name__}: {error}")
-        return failed(task.id, member.name, len(task.candidates), failure, member.scale)
+        fault = f"{type(error).__name__}: {error}"
+    else:
+        if fault is None:
+            return evaluation
+    failure = Failure("evaluator_error", fault)
+    return failed(task.id, member.name, len(task.candidates), failure, member.scale)
+
+
+def _fault(evaluation: Evaluation, n: int) -> str | None:
+    """What is wrong with the scores that a member came to."""
+    scores, scale = evaluation.scores, evaluation.scale
+    if scores.shape != (n,):
+        return f"{evaluation.evaluator} gave scores of shape {scores.shape} for {n} candidates"
+    known = scores[~np.isnan(scores)]
+    if np.isinf(known).any() or (known < scale.low).any() or (known > scale.high).any():
+        return f"{evaluation.evaluator} gave scores that are not on its scale, {scale.low:g} to {scale.high:g}"
+    return None
 
 
 def common_scale(members: Sequence[Evaluator]) -> Scale:

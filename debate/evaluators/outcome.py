@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
+from debate.errors import ConfigError
 from debate.evaluation import Evaluation
 from debate.evaluators.base import RunContext
 from debate.scoring import softmax
@@ -18,11 +20,23 @@ from debate.types import Failure, FloatArray, Sample, Scale, ScoreStatus, Status
 
 @dataclass(frozen=True, slots=True)
 class Choosing:
-    """How a candidate is chosen by the scores. Shapes no prompt."""
+    """How a candidate is chosen by the scores. Shapes no prompt.
+
+    Raises:
+        ConfigError: for settings that it does not have.
+    """
 
     selection: Literal["argmax", "sample"] = "argmax"
     ties: Literal["first", "seeded"] = "first"
     softmax_temperature: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name, allowed in (("selection", ("argmax", "sample")), ("ties", ("first", "seeded"))):
+            if getattr(self, name) not in allowed:
+                raise ConfigError(f"must be one of {', '.join(allowed)}, got {getattr(self, name)!r}", field=name)
+        if not 0 < self.softmax_temperature < math.inf:
+            problem = f"must be above 0 and finite, got {self.softmax_temperature!r}"
+            raise ConfigError(problem, field="softmax_temperature")
 
     def choose(self, scores: FloatArray, higher_is_better: bool, run: RunContext, task: Task) -> dict[str, Any]:
         """`probabilities`, `selected` and `tied` of an evaluation, from its scores (J,) alone."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, cast, get_args
 
 import numpy as np
 
@@ -66,6 +66,7 @@ class PanelEvaluator:
     scale: Scale = field(init=False)
 
     def __post_init__(self) -> None:
+        self.choosing  # noqa: B018 - checks itself
         set_ = object.__setattr__
         set_(self, "members", checked(self.members, "members"))
         if self.reserves:
@@ -79,14 +80,28 @@ class PanelEvaluator:
             raise ConfigError(f"must lie in 1..{n}, or be None, got {self.quorum}", field="quorum")
         if "weighted" in (self.above, self.rule_below) and self.weights is None:
             raise ConfigError("the rule 'weighted' needs one a member", field="weights")
-        if self.weights is not None and (self.weights.keys() != self.members.keys()):
-            raise ConfigError(f"needs one for each of {', '.join(self.members)}", field="weights")
+        if self.weights is not None:
+            self._check_weights(self.weights)
+        for name, allowed in (("by", get_args(By)), ("formula", ("scale", "seed")), ("ranks", get_args(RankMethod))):
+            if getattr(self, name) not in allowed:
+                raise ConfigError(f"must be one of {', '.join(allowed)}, got {getattr(self, name)!r}", field=name)
+        for name, rule in (("above", self.above), ("below", self.rule_below)):
+            if rule not in get_args(Rule):
+                raise ConfigError(f"must be one of {', '.join(get_args(Rule))}, got {rule!r}", field=name)
         if self.formula == "scale" and self.by == "scores" and np.isinf(self.scale.high):
             raise ConfigError("the members' scale has no end; take formula='seed' or by='ranks'", field="formula")
-        try:  # on full marks, so that unknown names are refused before anything is asked
-            self._combine(np.full((n, 1), self.scale.low), list(self.members))
-        except ValueError as error:
-            raise ConfigError(str(error), field="members") from None
+
+    @property
+    def choosing(self) -> Choosing:
+        """How a candidate is chosen."""
+        return Choosing(self.selection, self.ties, self.softmax_temperature)
+
+    def _check_weights(self, weights: object) -> None:
+        if not isinstance(weights, Mapping) or cast("Mapping[str, Any]", weights).keys() != self.members.keys():
+            raise ConfigError(f"needs one for each of {', '.join(self.members)}", field="weights")
+        for name, weight in cast("Mapping[str, Any]", weights).items():
+            if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 < weight < np.inf:
+                raise ConfigError(f"must be above 0 and finite, got {weight!r}", field=f"weights.{name}")
 
     @property
     def models(self) -> frozenset[str]:
@@ -126,7 +141,7 @@ class PanelEvaluator:
             self.scale,
             task,
             run,
-            Choosing(self.selection, self.ties, self.softmax_temperature),
+            self.choosing,
             scores=scores,
             failures=[failure for member in members for failure in member.failures],
             members=members,

@@ -19,10 +19,10 @@ from debate.errors import ConfigError, TaskError
 from debate.evaluation import Evaluation
 from debate.evaluators.base import Footprint, RunContext
 from debate.evaluators.outcome import Choosing, conclude
-from debate.evaluators.step_judges import Line, PromptedSteps, StepJudge, mean_samples, with_failure_place
+from debate.evaluators.step_judges import Line, PromptedSteps, StepJudge, mean_samples, with_place
 from debate.flow import Flow
 from debate.steps import StepReduction, first_wrong_step, reduce_steps
-from debate.types import Candidate, Sample, Scale, Task
+from debate.types import Candidate, Failure, Sample, Scale, Task
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,15 +57,23 @@ class StepEvaluator:
     name: str = field(default="step", init=False)
 
     def __post_init__(self) -> None:
+        self.choosing  # noqa: B018 - checks itself
         try:
             reduce_steps([0.5], self.reduce)
             re.compile(self.split or "")
         except (ValueError, re.error) as error:
             raise ConfigError(str(error), field="reduce" if isinstance(error, ValueError) else "split") from None
+        if self.threshold is not None and not isinstance(self.threshold, int | float):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ConfigError(f"must be a number, got {self.threshold!r}", field="threshold")
         if self.reduce == "product" and (self.judge.scale.low, self.judge.scale.high) != (0.0, 1.0):
             raise ConfigError("a product takes scores in 0..1, and this judge's are not", field="reduce")
         if self.ask_solved and not isinstance(self.judge, PromptedSteps):
             raise ConfigError("only a prompted judge can be asked", field="ask_solved")
+
+    @property
+    def choosing(self) -> Choosing:
+        """How a candidate is chosen."""
+        return Choosing(self.selection, self.ties, self.softmax_temperature)
 
     @property
     def scale(self) -> Scale:
@@ -102,9 +110,12 @@ class StepEvaluator:
         lines = [self._line(task, j) for j in range(len(task.candidates))]
         samples = yield from self.judge.ask_all(task, lines)
         details: dict[str, Any] = {}
+        unsaid: list[Failure] = []
         if self.ask_solved:
             assert isinstance(self.judge, PromptedSteps)
-            details["solved"] = list((yield from self.judge.ask_solved(task, lines)))
+            answers = yield from self.judge.ask_solved(task, lines)
+            details["solved"] = [answer.value for answer in answers]
+            unsaid = [answer.failure for answer in answers if answer.failure is not None]
         of_line: list[list[Sample]] = [[] for _ in lines]
         for sample in samples:
             of_line[sample.candidates[0]].append(sample)
@@ -114,10 +125,10 @@ class StepEvaluator:
             self.scale,
             task,
             run,
-            Choosing(self.selection, self.ties, self.softmax_temperature),
+            self.choosing,
             scores=np.array([reduce_steps(each, self.reduce) for each in steps], dtype=np.float64),  # (J,)
             samples=samples,
-            failures=[with_failure_place(sample.failure, sample) for sample in samples if sample.failure is not None],
+            failures=[*(with_place(each.failure, each) for each in samples if each.failure is not None), *unsaid],
             details={"steps": steps, "first_error": [first_wrong_step(each, self.limit) for each in steps], **details},
         )
 
@@ -131,7 +142,7 @@ class StepEvaluator:
         if given is not None:
             return tuple(given)
         parts = [candidate.text] if self.split is None else re.split(self.split, candidate.text)
-        return tuple(part.strip() for part in parts if part.strip()) or (candidate.text,)
+        return tuple(part.strip() for part in parts if part and part.strip()) or (candidate.text,)
 
     def footprint(self, task: Task) -> Footprint:
         """One question."""

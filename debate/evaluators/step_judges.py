@@ -106,7 +106,7 @@ class PromptedSteps(Judging):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._require("samples", self.samples >= 1, "must be at least 1")
+        self._at_least("samples", 1)
 
     @property
     def scale(self) -> Scale:
@@ -131,11 +131,10 @@ class PromptedSteps(Judging):
             for (line, n, s), asked in zip(places, answers, strict=True)
         )
 
-    def ask_solved(self, task: Task, lines: Sequence[Line]) -> Flow[tuple[bool | None, ...]]:
-        """Whether the last step of each line is the complete solution; None where no reply said."""
+    def ask_solved(self, task: Task, lines: Sequence[Line]) -> Flow[tuple[Asked[bool], ...]]:
+        """Whether the last step of each line is the complete solution."""
         prompts = self._prompts(task, self.solved_template, self._solved_rules)
-        answers = yield from gather([self._ask_one_solved(task, prompts, line) for line in lines])
-        return tuple(asked.value for asked in answers)
+        return (yield from gather([self._ask_one_solved(task, prompts, line) for line in lines]))
 
     def check(self) -> None:
         """Render every template once; raises `TemplateError` with file and line."""
@@ -169,7 +168,8 @@ class PromptedSteps(Judging):
         return JudgePrompts(self.prompt_templates, template, task, rules, shows=shows)
 
     def _ask(self, task: Task, prompts: JudgePrompts, line: Line, n: int, s: int) -> Flow[Asked[float]]:
-        question = prompts.question({"x": task.x, "previous": line.previous(n), "step": line.steps[n]})
+        previous, step = line.previous(n), line.steps[n]
+        question = prompts.question({"x": task.x, "previous": previous, "step": step}, *previous, step)
         schema = self.reader.schema(self.reasoning_chars)
 
         def call(attempt: int, error: ReplyError | None) -> Generate:
@@ -180,7 +180,8 @@ class PromptedSteps(Judging):
 
     def _ask_one_solved(self, task: Task, prompts: JudgePrompts, line: Line) -> Flow[Asked[bool]]:
         last = len(line.steps) - 1
-        question = prompts.question({"x": task.x, "previous": line.previous(last), "step": line.steps[last]})
+        previous, step = line.previous(last), line.steps[last]
+        question = prompts.question({"x": task.x, "previous": previous, "step": step}, *previous, step)
         form = object_of({"reasoning": bounded_text(self.reasoning_chars), "solved": {"type": "boolean"}})
 
         def call(attempt: int, error: ReplyError | None) -> Generate:
@@ -209,7 +210,7 @@ def mean_samples(samples: Sequence[Sample]) -> list[float | None]:
     return [summary.mean if summary.n_ok else None for summary in summaries]
 
 
-def with_failure_place(failure: Failure, sample: Sample) -> Failure:
+def with_place(failure: Failure, sample: Sample) -> Failure:
     """A failure that says which step it is about."""
     place = f"candidate {sample.candidates[0] + 1}, step {(sample.step or 0) + 1}"
     return replace(failure, message=f"{place}: {failure.message}")

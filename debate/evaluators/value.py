@@ -61,12 +61,13 @@ class ValueEvaluator(Judging):
     def __post_init__(self) -> None:
         super().__post_init__()
         is_compat(self.compat, "tot")
-        self._require("samples", self.samples >= 1, "must be at least 1")
+        self._at_least("samples", 1)
         self._require("min_ok", 1 <= self.min_ok <= self.samples, f"must lie in 1..{self.samples}")
         self._one_of("reduce", ("mean", "sum", "median"))
         self._one_of("duplicates", ("share", "zero", "evaluate"))
-        if self.duplicates == "zero" and not self.scale.low <= 0 <= self.scale.high:
-            raise ConfigError("needs a scale that holds 0", field="duplicates")
+        if self.early_stop is not None and self.reduce == "sum":
+            hint = "candidates with fewer samples would have smaller sums; take the mean"
+            raise ConfigError("does not go with an early stop", field="reduce", hint=hint)
 
     @property
     def scale(self) -> Scale:
@@ -202,7 +203,8 @@ class _Questions:
     def ask(self, j: int, s: int) -> Flow[Asked[float]]:
         """Sample `s` of candidate `j`."""
         if j not in self._blocks:
-            self._blocks[j] = self._prompts.question({"candidate": self._task.candidates[j].text})
+            text = self._task.candidates[j].text
+            self._blocks[j] = self._prompts.question({"candidate": text}, text)
         return ask(partial(self._call, j, s), self._read, self._evaluator.retries)
 
     def _call(self, j: int, s: int, attempt: int, error: ReplyError | None) -> Generate:

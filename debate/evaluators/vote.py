@@ -91,8 +91,8 @@ class VoteEvaluator(Judging):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._require("ballots", self.ballots >= 1, "must be at least 1")
-        self._require("quorum", self.quorum >= 1, "must be at least 1")
+        self._at_least("ballots", 1)
+        self._at_least("quorum", 1)
         self._one_of("ballot", tuple(_COUNTS))
         self._one_of("unranked", ("zero", "share"))
         if self.count not in (None, *_COUNTS[self.ballot]):
@@ -154,7 +154,8 @@ class VoteEvaluator(Judging):
 
     def _ask(self, prompts: JudgePrompts, task: Task, ballot: _Ballot) -> Flow[Asked[tuple[int, ...]]]:
         texts = [{"label": Trusted(name), "text": task.candidates[j].text} for name, j in ballot.labels.items()]
-        question = prompts.question({"candidates": texts, "kind": self.ballot})
+        shown = [task.candidates[j].text for j in ballot.shown]
+        question = prompts.question({"candidates": texts, "kind": self.ballot}, *shown)
         schema = self._schema(list(ballot.labels))
 
         def call(attempt: int, error: ReplyError | None) -> Generate:
@@ -216,6 +217,7 @@ class VoteEvaluator(Judging):
 def _sample(ballot: _Ballot, asked: Asked[tuple[int, ...]]) -> Sample:
     return Sample(
         candidates=ballot.shown,
+        labels=tuple(ballot.labels),
         sample=ballot.number,
         ranking=asked.value or (),
         text=asked.text,
@@ -227,12 +229,15 @@ def _sample(ballot: _Ballot, asked: Asked[tuple[int, ...]]) -> Sample:
 def _figures(samples: Sequence[Sample]) -> dict[str, Any]:
     """How many ballots count, and why others do not."""
     failures = [sample.failure for sample in samples if sample.failure is not None]
-    last = [sample.rejected[-1].reason for sample in samples if sample.failure is not None and sample.rejected]
-    never = [failure.reason for failure in failures if failure.reason != "unreadable_reply"]
+    reasons = [
+        sample.rejected[-1].reason if sample.failure.reason == "unreadable_reply" else sample.failure.reason
+        for sample in samples
+        if sample.failure is not None
+    ]
     return {
         "valid": len(samples) - len(failures),
         "rejected": len(failures),
-        "reasons": dict(sorted(Counter([*last, *never]).items())),
+        "reasons": dict(sorted(Counter(reasons).items())),
     }
 
 

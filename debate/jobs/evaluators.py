@@ -58,7 +58,7 @@ JUDGES: dict[str, Callable[..., Any]] = {
     "value_model": ValueModelSteps,
     "reward_model": RewardModelSteps,
 }
-_SCORERS = ("sorting_errors", "set_intersection_errors", "keyword_count_errors")
+_SCORERS = ("sorting_errors", "keyword_count_errors")
 _SAMPLING = tuple(spec.name for spec in fields(Sampling))
 
 
@@ -136,8 +136,12 @@ def _reader(given: Any, where: str) -> Any:
         worth = {str(label): _number(each, f"{where}.labels") for label, each in _mapping(value, where).items()}
         return LabelMap(worth)
     parts = cast("list[Any]", value) if isinstance(value, list) else [value]
+    for end in parts[0 if form == "number" else 1 :]:
+        _number(end, where)
     try:
-        return makers[form](*parts)
+        reader = makers[form](*parts)
+        _ = reader.scale
+        return reader
     except TypeError as error:
         raise ConfigError(str(error), field=where) from None
 

@@ -78,8 +78,8 @@ def create_app(value: Value, *, token: str | None = None) -> FastAPI:
         code, body = await forward(_parsed(raw), value)
         return JSONResponse(body, code)
 
-    app.add_api_route("/", status, methods=["GET"], response_model=None)
-    app.add_api_route("/forward", answer, methods=["POST"], response_model=None)
+    app.add_route("/", status, methods=["GET"])
+    app.add_route("/forward", answer, methods=["POST"])
     return app
 
 

@@ -186,7 +186,7 @@ def test_evaluators_nest_as_deep_as_one_likes() -> None:
         ("value", {"sample": 3}, "options.sample", "samples"),
         ("value", {"name": "mine"}, "options.name", "samples"),
         ("callback", {"function": "sorting_errors", "temperature": 1}, "options.temperature", "function"),
-        ("value", {"samples": "3"}, "options", ""),
+        ("value", {"samples": "3"}, "samples", ""),
         ("value", {"samples": 0}, "samples", ""),
         ("value", {"reader": {"xml": 1}}, "options.reader", ""),
         ("value", {"reader": {"json": "a", "tag": "b"}}, "options.reader", ""),
