@@ -82,7 +82,8 @@ def _print_totals(console: Console, totals: Totals, folder: RunFolder, progress:
     facts.add_row("tasks", f"{totals.tasks} = {statuses}" + (f" + {missing} not evaluated" if missing else ""))
     stops = ", ".join(f"{count} {name}" for name, count in sorted(totals.stops.items(), key=lambda item: -item[1]))
     mean_rounds = totals.rounds / totals.n_evaluated if totals.n_evaluated else 0.0
-    facts.add_row("stopped", f"{stops}; {mean_rounds:.2f} rounds on average")
+    if totals.rounds:
+        facts.add_row("stopped", f"{stops}; {mean_rounds:.2f} rounds on average")
     if totals.known:
         facts.add_row(
             "accuracy", f"{totals.right} of {totals.known} with a known best ({totals.right / totals.known:.0%})"

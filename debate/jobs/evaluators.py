@@ -10,7 +10,8 @@
 One name for one thing: an option is a parameter of the evaluator's class. What a YAML file cannot hold is spelt:
 
     reader      {json: [KEY, LOW, HIGH]}, {tag: [TAG, LOW, HIGH]}, {number: [LOW, HIGH]} or {labels: {LABEL: WORTH}}
-    judge       of steps: prompt, x1, value_model or reward_model, or {kind: prompt, samples: 3, ...}
+    judge       of steps: prompt, x1, value_model or reward_model, or {kind: prompt, samples: 3, ...}; the options of a
+                prompted judge may stand beside it
     function    of a callback: MODULE:NAME, or a scorer's name
     scale       [LOW, HIGH], or [LOW, HIGH, lower]; HIGH may be null
     on_error    the penalty, a number
@@ -70,7 +71,22 @@ def make_evaluator(kind: str, options: Options, where: str = "options") -> Evalu
     """
     if kind not in KINDS:
         raise ConfigError(f"there is no evaluator {kind!r}", field="evaluator", hint=", ".join(KINDS))
+    if kind == "step":
+        options = _to_judge(options, where)
     return _made(KINDS[kind], {name: _value(name, value, where) for name, value in options.items()}, kind, where)
+
+
+def _to_judge(options: Options, where: str) -> dict[str, Any]:
+    """The options of a step evaluator, with those that are its judge's given to the judge."""
+    own = inspect.signature(StepEvaluator).parameters
+    of_judge = {*inspect.signature(PromptedSteps).parameters, *_SAMPLING} - {*own}
+    moved = {name: value for name, value in options.items() if name in of_judge}
+    given = {name: value for name, value in options.items() if name not in of_judge}
+    if moved:
+        judge = given.get("judge", "prompt")
+        spec = {"kind": judge} if isinstance(judge, str) else _mapping(judge, f"{where}.judge")
+        given["judge"] = {**moved, **spec}
+    return given
 
 
 def _value(name: str, value: Any, where: str) -> Any:

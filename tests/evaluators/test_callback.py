@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -267,3 +268,66 @@ def test_its_description_names_the_function_and_the_scale() -> None:
     described = CallbackEvaluator(sorting_errors).describe()
     assert described["function"].endswith(":sorting_errors")
     assert described["scale"] == [0, None, False]
+
+
+def test_the_time_of_a_call_does_not_count_its_wait_for_a_thread() -> None:
+    def slow(x: str, answer: str) -> float:
+        time.sleep(0.05)
+        return 1.0
+
+    evaluator = CallbackEvaluator(slow, scale=Scale(), seconds=2.0)
+    with Engine(Scripted(lambda call: "")) as engine:
+        evaluation = engine.evaluate(Task("x", [str(n) for n in range(100)]), evaluator)
+    assert evaluation.status == "ok"
+
+
+def test_a_function_that_never_ends_holds_up_neither_the_others_nor_the_end_of_the_engine() -> None:
+    ended = threading.Event()
+
+    def stuck(x: str, answer: str) -> float:
+        if answer == "stuck":
+            ended.wait(60)
+        return 1.0
+
+    evaluator = CallbackEvaluator(stuck, scale=Scale(), seconds=0.2)
+    began = time.monotonic()
+    with Engine(Scripted(lambda call: "")) as engine:
+        evaluation = engine.evaluate(Task("x", ["stuck", "quick"]), evaluator)
+    assert time.monotonic() - began < 30
+    ended.set()
+    assert evaluation.statuses == ("failed", "ok")
+    assert evaluation.failures[0].reason == "timeout"
+
+
+def test_a_number_beyond_all_floats_and_a_list_that_breaks_off_are_failures_that_a_penalty_covers() -> None:
+    def broken(x: str, answers: list[str]) -> Iterator[float]:
+        yield 1.0
+        raise ValueError("half way")
+
+    def beyond(x: str, answer: str) -> int:
+        return 10**400
+
+    huge = CallbackEvaluator(beyond, scale=ERRORS, on_error=Penalty(7.0))
+    cases = (huge, CallbackEvaluator(broken, scale=ERRORS, combined=True, on_error=Penalty(7.0)))
+    with Engine(Scripted(lambda call: "")) as engine:
+        for evaluator in cases:
+            evaluation = engine.evaluate(Task("x", ["a", "b"]), evaluator)
+            assert evaluation.scores.tolist() == [7.0, 7.0]
+            assert evaluation.statuses == ("penalty", "penalty")
+
+
+@pytest.mark.parametrize(
+    ("settings", "field"),
+    [
+        ({"on_error": Penalty(math.inf)}, "on_error"),
+        ({"selection": "best"}, "selection"),
+        ({"ties": "last"}, "ties"),
+        ({"softmax_temperature": 0.0}, "softmax_temperature"),
+        ({"function": 3}, "function"),
+    ],
+)
+def test_settings_that_cannot_work_are_refused_by_name(settings: dict[str, Any], field: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        given: dict[str, Any] = {"function": len, "scale": ERRORS, **settings}
+        CallbackEvaluator(**given)
+    assert refused.value.field == field

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import permutations
 from typing import Any
 
 import numpy as np
 import pytest
 
-from debate import Engine, PanelEvaluator, Task, ValueEvaluator
+from debate import CallbackEvaluator, Engine, PanelEvaluator, Scale, Task, ValueEvaluator
 from debate.backends import Call, Scripted
 from debate.errors import BackendDead, CallError
 from debate.evaluation import Evaluation
 from debate.evaluators.base import Evaluator, RunContext
-from debate.flow import Flow, Generate
+from debate.flow import Flow, Gather, Generate
 from tests.judges import MEMBERS, OPINIONS, by_model, failing, judged, worth
-from tests.small_flows import FlowEvaluator
+from tests.small_flows import FlowEvaluator, scored
 
 TASK = Task("x", ["t0", "t1", "t2"], id="t")
 Faulty = Callable[[Generate | Call], str]
@@ -167,3 +168,20 @@ def test_a_reserve_may_fail_too() -> None:
     assert evaluation.details["replaced"] == ["j1"]
     assert list(evaluation.details["failed"]) == ["j1"]
     assert evaluation.details["votes"] == [2, 2, 2]
+
+
+@pytest.mark.parametrize("scores", [[np.inf, 1.0], [1.0], [11.0, 1.0]])
+def test_a_member_whose_scores_cannot_be_is_a_member_that_failed(scores: list[float]) -> None:
+    def body(task: Task, run: RunContext) -> Flow[Evaluation]:
+        yield Gather(())
+        return replace(scored(task, 5.0), scores=np.array(scores))
+
+    def four(x: str, answer: str) -> float:
+        return 4.0
+
+    members: dict[str, Evaluator] = {"good": CallbackEvaluator(four, scale=Scale()), "odd": FlowEvaluator(body)}
+    with Engine(Scripted(lambda call: "")) as engine:
+        evaluation = engine.evaluate(Task("x", ["a", "b"]), PanelEvaluator(members=members, quorum=1))
+    assert evaluation.status == "partial"
+    assert evaluation.scores.tolist() == [4.0, 4.0]
+    assert set(evaluation.details["failed"]) == {"odd"}

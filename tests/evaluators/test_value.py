@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from debate import Engine, Evaluation, Task, ValueEvaluator
 from debate.backends import Call, Scripted
 from debate.errors import CallError, ConfigError
+from debate.evaluators.early_stop import EarlyStop
 from debate.flow import Generate
 from debate.replies.values import JsonField, LabelMap, NumberLine, TagNumber
 from debate.selection import keep_best
@@ -262,3 +263,25 @@ def test_what_is_worth_0_unread_lies_on_the_scale() -> None:
     assert ValueEvaluator(reader=reader).scale == Scale(1, 10)
     assert ValueEvaluator(reader=reader, duplicates="zero").scale == Scale(0, 10)
     assert ValueEvaluator(reader=reader, compat="tot", reduce="sum", samples=3).scale == Scale(0, 30)
+
+
+def test_what_a_candidate_is_asked_depends_on_no_other_candidate() -> None:
+    def asked(*candidates: str) -> dict[str, set[int]]:
+        seeds: dict[str, set[int]] = {}
+
+        def judge(call: Call) -> str:
+            seeds.setdefault(candidates[int(call.info["candidate"])], set[int]()).add(call.seed)
+            return json.dumps({"reasoning": "", "value": 5})
+
+        with Engine(Scripted(judge)) as engine:
+            engine.evaluate(Task("x", candidates, id=" ".join(candidates)), ValueEvaluator())
+        return seeds
+
+    alone, among, turned = asked("a"), asked("a", "b", "c"), asked("c", "b", "a")
+    assert among["a"] == alone["a"]
+    assert turned == among
+
+
+def test_sums_of_unequal_numbers_of_samples_are_refused() -> None:
+    with pytest.raises(ConfigError, match="early stop"):
+        ValueEvaluator(reduce="sum", early_stop=EarlyStop())

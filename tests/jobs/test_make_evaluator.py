@@ -227,3 +227,9 @@ def test_the_place_is_told_as_it_was_given() -> None:
     with pytest.raises(InputError) as refused:
         make_evaluator("value", {"sample": 1}, "evaluator.options")
     assert refused.value.field == "evaluator.options.sample"
+
+
+def test_what_is_the_judges_may_stand_beside_it() -> None:
+    beside = make_evaluator("step", {"max_tokens": 50, "samples": 2, "reduce": "mean"})
+    inside = make_evaluator("step", {"judge": {"kind": "prompt", "max_tokens": 50, "samples": 2}, "reduce": "mean"})
+    assert beside.describe() == inside.describe() != make_evaluator("step", {"reduce": "mean"}).describe()
