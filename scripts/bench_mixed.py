@@ -57,8 +57,6 @@ def reply_to(schema: Any, draw: random.Random) -> Any:
     match schema["type"]:
         case "object":
             return {name: reply_to(each, draw) for name, each in schema["properties"].items()}
-        case "array":  # of all labels, each once
-            return draw.sample(schema["items"]["enum"], schema["maxItems"])
         case "number":
             return draw.randint(int(schema["minimum"]), int(schema["maximum"]))
         case _:
@@ -142,7 +140,9 @@ def main() -> None:
     parser.add_argument("--slots", type=int, default=24)
     parser.add_argument("--repetitions", type=int, default=3)
     options = parser.parse_args()
-    vllm = VLLM(options.model, max_model_len=16384, max_num_seqs=options.slots, enforce_eager=True)
+    vllm = VLLM(
+        options.model, max_model_len=16384, max_num_seqs=options.slots, enforce_eager=True, kv_cache_memory_bytes=2**30
+    )
     print(f"{options.tasks} tasks of 4 candidates: debates, values, votes and steps by turns; {options.model}")
     results = asyncio.run(run(vllm, make_tasks(options.tasks, seed=3), options.repetitions))
     rates = {name: statistics.median(each.rate for each in runs) for name, runs in results.items()}

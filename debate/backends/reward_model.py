@@ -94,19 +94,24 @@ class RewardModel:
 
     def _load(self) -> Any:
         try:
+            import transformers
             from vllm import LLM
+            from vllm.config import PoolerConfig
         except ImportError as error:
             hint = "pip install 'debate-eval[gpu]', or 'debate-eval[cpu]' where there is no GPU"
             raise ConfigError(f"vLLM cannot be imported: {error}", field="backend", hint=hint) from error
         try:
-            engine: Any = LLM(self.model, runner="pooling", **self._engine_args)
+            tokenizers: Any = transformers
+            tokenizer: Any = tokenizers.AutoTokenizer.from_pretrained(self.model)
+            tag = tokenizer.get_vocab().get(self._step_tag)
+            if tag is None:
+                raise ConfigError(f"{self._step_tag!r} is no token of {self.model!r}", field="step_tag")
+            # vLLM's own default is the id that Qwen2.5-Math-PRM has.
+            pooling = PoolerConfig(step_tag_id=tag)
+            return LLM(self.model, runner="pooling", pooler_config=pooling, **self._engine_args)
         except (TypeError, ValueError, OSError) as error:
             message = f"vLLM cannot run {self.model!r}: {str(error).strip().splitlines()[0]}"
             raise ConfigError(message, field="model") from error
-        tokenizer = engine.get_tokenizer()
-        if tokenizer.convert_tokens_to_ids(self._step_tag) in (None, tokenizer.unk_token_id):
-            raise ConfigError(f"{self._step_tag!r} is no token of {self.model!r}", field="step_tag")
-        return engine
 
     def _ids(self, messages: Sequence[dict[str, str]]) -> list[int]:
         """The chat template's own words as they are, the task and the steps as plain text between them."""

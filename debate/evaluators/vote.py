@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import combinations
+from itertools import combinations, permutations
 from typing import Any, Literal
 
 import numpy as np
@@ -51,6 +51,8 @@ _COUNTS: Mapping[BallotKind, tuple[Count, ...]] = {
 """How each kind can be counted, the usual way first."""
 _KEY: Mapping[BallotKind, str] = {"ranking": "ranking", "plurality": "best", "pairwise": "better"}
 TIE = "tie"
+ORDER = " > "
+_MOST_PERMUTED = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,9 +174,16 @@ class VoteEvaluator(Judging):
         return ranking
 
     def _schema(self, labels: Sequence[str]) -> dict[str, Any]:
-        one = {"enum": [*labels, *([TIE] if self.ballot == "pairwise" else [])]}
-        several = {"type": "array", "items": one, "minItems": len(labels), "maxItems": len(labels)}
-        decision = several if self.ballot == "ranking" else one
+        match self.ballot:
+            case "pairwise":
+                decision: dict[str, Any] = {"enum": [*labels, TIE]}
+            case "plurality":
+                decision = {"enum": [*labels]}
+            case "ranking" if len(labels) <= _MOST_PERMUTED:  # every ranking, so that none can name a candidate twice
+                decision = {"enum": [ORDER.join(each) for each in permutations(sorted(labels))]}
+            case "ranking":
+                one = f"({'|'.join(labels)})"
+                decision = {"type": "string", "pattern": f"^{one}({ORDER}{one}){{{len(labels) - 1}}}$"}
         return object_of({"reasoning": bounded_text(self.reasoning_chars), _KEY[self.ballot]: decision})
 
     def _scores(self, counted: Sequence[Sample], n: int) -> FloatArray:

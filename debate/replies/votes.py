@@ -110,7 +110,7 @@ def read_ranking(reply: str, labels: Sequence[str]) -> tuple[int, ...]:
 def read_json_ballot(
     reply: str, key: str, labels: Mapping[str, int], *, finish_reason: str = "stop", tie: str | None = None
 ) -> tuple[int, ...]:
-    """Indices of the candidates under a key of the one JSON object in the reply: a list of labels, or one label.
+    """Indices of the candidates under a key of the one JSON object in a reply: `B > A`, one label, or a list of them.
 
     labels: {label: index}; compared without capitals. What `tie` names is a ballot that prefers none, `()`.
 
@@ -122,6 +122,8 @@ def read_json_ballot(
     if key not in members:
         raise refusal("missing_key", f"The reply must be an object with {shown(key)}.")
     said = members[key]
+    if isinstance(said, str) and ">" in said:
+        said = said.split(">")
     named = cast("list[object]", said) if isinstance(said, list) else [said]
     if not named:
         raise refusal("no_ranking", f"{shown(key)} names no candidate.")
