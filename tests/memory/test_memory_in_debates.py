@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from debate import DebateEvaluator, Engine, Profile, Task
-from debate.flow import Call, Completion, RunContext
+from debate.flow import Call, Completion, Recall, RunContext
 from debate.memory import HashingEmbedder, MemoryStore
 from debate.persona import Component, MemorySettings, Persona
-from debate.runner import Runner
+from debate.runner import Recaller, Runner
+from debate.types import Memory
 
 pytestmark = pytest.mark.vllm
 FACTS = {
@@ -27,7 +29,19 @@ def evaluator() -> DebateEvaluator:
     return DebateEvaluator(profile, rounds=3, convergence=None, comment_chars=60, overall_chars=60)
 
 
-def prompts_of(engine: Engine, memory: MemoryStore | None) -> dict[str, list[str]]:
+class Noting:
+    """A recaller that notes what it is asked."""
+
+    def __init__(self, inner: Recaller) -> None:
+        self._inner = inner
+        self.asked: list[Recall] = []
+
+    async def recall(self, request: Recall) -> Sequence[Memory]:
+        self.asked.append(request)
+        return await self._inner.recall(request)
+
+
+def prompts_of(engine: Engine, memory: MemoryStore | None, asked: list[Recall] | None = None) -> dict[str, list[str]]:
     """Each agent's prompts in the order of its turns."""
     found: dict[str, list[str]] = defaultdict(list)
 
@@ -35,10 +49,12 @@ def prompts_of(engine: Engine, memory: MemoryStore | None) -> dict[str, list[str
         if call.info["attempt"] == 0:
             found[call.info["agent"]].append("\n".join(message["content"] for message in call.messages))
 
-    recaller = None if memory is None else memory.recaller()
+    recaller = None if memory is None else Noting(memory.recaller())
     # The engine's own runner has no memory; another one shares its backend, on its loop.
     runner = Runner(engine.backends, RunContext(3, "2026-01-31"), memory=recaller, observe=note)
     engine._loop.run(runner.evaluate(evaluator(), TASK))  # pyright: ignore[reportPrivateUsage]
+    if asked is not None and recaller is not None:
+        asked += recaller.asked
     return found
 
 
@@ -48,7 +64,8 @@ def test_agents_get_their_own_memories_in_every_round_and_none_when_it_is_switch
     with MemoryStore(tmp_path / "m.sqlite", HashingEmbedder(), "exact") as memory:
         for collection, texts in FACTS.items():
             memory.add(collection, texts)
-        remembering = prompts_of(vllm_engine, memory)
+        asked: list[Recall] = []
+        remembering = prompts_of(vllm_engine, memory, asked)
     for agent, prompts in remembering.items():
         own = FACTS[f"pair/{agent}"]
         others = [text for name, texts in FACTS.items() if not name.endswith(agent) for text in texts]
@@ -57,5 +74,11 @@ def test_agents_get_their_own_memories_in_every_round_and_none_when_it_is_switch
             last = prompt.rpartition("# Your turn")[2]
             assert sum(text in last for text in own) == 1
             assert not any(text in prompt for text in others)
+    fixed = (TASK.x, *(candidate.text for candidate in TASK.candidates))
+    for collection in FACTS:
+        queries = [request.queries for request in asked if request.collections == (collection,)]
+        assert len(queries) == 3
+        assert all(each[:3] == fixed for each in queries)
+        assert len(set(queries)) == 3  # what was said last is part of the query, so it moves with the debate
     without = prompts_of(vllm_engine, None)
     assert not any("What you remember" in prompt for prompts in without.values() for prompt in prompts)
