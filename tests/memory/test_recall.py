@@ -180,7 +180,7 @@ def test_the_same_json_comes_from_every_process(tmp_path: Path) -> None:
         store.add("a", [f"word{i} word{i * 7 % 40} word{i % 3}" for i in range(200)], created_at=NOW)
         store.add("b", [f"word{i} word{i * 3 % 40}" for i in range(200)], created_at=NOW)
     said: set[str] = set()
-    for hash_seed, threads, size in (("0", "1", 20), ("1", "2", 1), ("2", "4", 7)):
+    for hash_seed, threads, size in (("0", "1", 20), ("1", "2", 1), ("2", "4", 7), ("3", "1", 3), ("4", "8", 20)):
         environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "OPENBLAS_NUM_THREADS": threads}
         command = [sys.executable, "-c", PROGRAM, str(file), str(size)]
         done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60, env=environment)
