@@ -14,6 +14,7 @@ from typing import Any, cast
 import numpy as np
 
 from debate import feedback as _feedback
+from debate import selection as _selection
 from debate.types import (
     Failure,
     FloatArray,
@@ -88,6 +89,14 @@ class Evaluation:
             max_characters: drop the oldest turns until the text fits; 0 for no limit.
         """
         return _feedback.chain_of_thought(self, rounds=rounds, scores=scores, max_characters=max_characters)
+
+    def keep_best(self, n: int) -> list[int]:
+        """Indices of the `n` best candidates, best first, in the direction of the scale; see `selection.keep_best`."""
+        return _selection.keep_best(self.scores, n, self.scale.higher_is_better)
+
+    def tied_at_cut(self, n: int) -> list[int]:
+        """Candidates that share the score at which `keep_best(n)` cuts; see `selection.tied_at_cut`."""
+        return _selection.tied_at_cut(self.scores, n, self.scale.higher_is_better)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, with arrays as nested lists and NaN as None."""

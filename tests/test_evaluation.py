@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from hypothesis.extra.numpy import arrays
 from debate.evaluation import Evaluation, failed
 from debate.flow import Completion, Generate
 from debate.persona import MemorySettings, Persona, Profile
+from debate.scorers import ERRORS
 from debate.types import Failure, Memory, Rejected, Scale, Transcript, Turn, Usage
 from tests.driving import Judge, by_text, debate, evaluator, panel, reply
 
@@ -167,3 +169,15 @@ def test_a_failed_evaluation_scores_nobody() -> None:
     assert (np.isnan(evaluation.scores).all(), evaluation.probabilities.tolist()) == (True, [0.0, 0.0])
     assert (evaluation.scale, evaluation.stop_reason) == (Scale(1, 5), "failed")
     assert there_and_back(evaluation).to_json() == evaluation.to_json()
+
+
+def test_the_best_are_kept_in_the_direction_of_the_scale_and_ties_at_the_cut_are_told() -> None:
+    def sorted_on(scale: Scale) -> Evaluation:
+        failure = Failure("unscored", "no reply")
+        return replace(failed("t", "callback", 4, failure, scale), scores=np.array([2.0, np.nan, 0.0, 2.0]))
+
+    errors, value = sorted_on(ERRORS), sorted_on(Scale())
+    assert errors.keep_best(2) == [2, 0]
+    assert value.keep_best(2) == [0, 3]
+    assert errors.tied_at_cut(2) == [0, 3]
+    assert value.tied_at_cut(2) == []
