@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import signal
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +22,12 @@ ENGINE_ARGS = {
     "max_num_seqs": 32,
     "kv_cache_memory_bytes": 1 << 29,
 }
+
+
+def pytest_configure() -> None:
+    """Tests of Ctrl-C need an interrupt that is not ignored, as it is where a shell runs tests in the background."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
