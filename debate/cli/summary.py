@@ -30,7 +30,12 @@ def print_summary(folder: RunFolder, totals: Totals, progress: Progress) -> None
     for column in rows.columns[1:]:
         column.no_wrap = True
     with Store(folder.store_url) as store:
+        group: object = None
         for task, evaluation in islice(store.read(folder.name).results(), MAX_ROWS):
+            if (its_own := task.metadata.get("group")) != group:
+                group = its_own
+                rows.add_section()
+                rows.add_row(line(f"- {group or 'no group'}"))
             rows.add_row(*map(line, _row(evaluation, task.metadata.get("best"))))
     console = open_console()
     console.print(rows)
@@ -56,6 +61,11 @@ def _row(evaluation: Evaluation, best: object) -> tuple[str, ...]:
     cv = f"{evaluation.cv[-1]:.2f}" if evaluation.cv and evaluation.cv[-1] == evaluation.cv[-1] else "-"
     stopped = _STOPPED.get(evaluation.stop_reason or "", evaluation.status)
     return evaluation.task_id, selected, known, scores, cv, str(evaluation.rounds_run), stopped
+
+
+def _by_group(folder: RunFolder) -> dict[str, tuple[int, int]]:
+    with Store(folder.store_url) as store:
+        return store.read(folder.name).accuracy_by_group()
 
 
 def _first_errors(folder: RunFolder) -> str | None:
@@ -88,6 +98,8 @@ def _print_totals(console: Console, totals: Totals, folder: RunFolder, progress:
         facts.add_row(
             "accuracy", f"{totals.right} of {totals.known} with a known best ({totals.right / totals.known:.0%})"
         )
+    for group, (right, known) in _by_group(folder).items():
+        facts.add_row("", f"{right} of {known} ({right / known:.0%}) {visible(group)}")
     if (found := _first_errors(folder)) is not None:
         facts.add_row("first errors", found)
     cached = used.cached_tokens / used.prompt_tokens if used.prompt_tokens else 0.0

@@ -19,7 +19,7 @@ from debate.store.rows import as_task
 from debate.store.tables import CALLS, EVALUATIONS, TASKS, TURNS
 from debate.store.task_record import KeptTask
 from debate.store.tasks import add_task, add_tasks
-from debate.store.totals import Totals, totals
+from debate.store.totals import Totals, accuracy_by_group, totals
 from debate.types import Task
 
 _CHUNK = 200
@@ -232,6 +232,10 @@ class RunRecord:
     def totals(self) -> Totals:
         """What the run came to so far."""
         return self._database.run(lambda connection: totals(connection, self._run_id, self.reading))
+
+    def accuracy_by_group(self) -> dict[str, tuple[int, int]]:
+        """Right and known by the `group` in the tasks' metadata; empty where tasks name none."""
+        return self._database.run(lambda connection: accuracy_by_group(connection, self._run_id, self.reading))
 
     def n_tasks(self) -> int:
         """How many tasks the latest reading saw."""

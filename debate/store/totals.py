@@ -75,3 +75,25 @@ def totals(connection: Connection, run_id: int, reading: int) -> Totals:
         answered=answered,
         cached=int(elsewhere),
     )
+
+
+def accuracy_by_group(connection: Connection, run_id: int, reading: int) -> dict[str, tuple[int, int]]:
+    """Of the evaluated tasks whose best candidate is known, how many were right and how many there are.
+
+    By the `group` in a task's metadata, in the order of the tasks; empty where the first task names none.
+    """
+    e = EVALUATIONS.c
+    joined = TASKS.join(EVALUATIONS, and_(e.run_id == TASKS.c.run_id, e.position == TASKS.c.position))
+    here = and_(TASKS.c.run_id == run_id, TASKS.c.reading == reading, TASKS.c.best.is_not(None))
+    columns = select(TASKS.c.data, TASKS.c.best, e.selected)
+    rows = connection.execute(
+        columns.select_from(joined).where(here).order_by(TASKS.c.position).execution_options(yield_per=1000)
+    )
+    found: dict[str, tuple[int, int]] = {}
+    for data, best, selected in rows:
+        group = data["metadata"].get("group")
+        if group is None and not found:
+            return {}
+        right, known = found.get(name := str(group or "no group"), (0, 0))
+        found[name] = (right + (selected == best), known + 1)
+    return found

@@ -157,3 +157,22 @@ def test_a_folder_without_a_run_cannot_be_resumed(tmp_path: Path) -> None:
     done = debate("resume", tmp_path)
     assert done.returncode == 2
     assert "holds no run" in done.stderr
+
+
+def test_accuracy_is_said_by_group_where_tasks_name_one(server: FakeServer, evalset: Path) -> None:
+    groups = ["small", "small", "large", "large"]
+    tasks = [
+        {"id": f"t{n}", "x": "Q?", "candidates": ["a", "b"], "metadata": {"group": group, "best": n % 2}}
+        for n, group in enumerate(groups)
+    ]
+    evalset.write_text("\n".join(map(json.dumps, [*tasks, {"id": "u", "x": "Q?", "candidates": ["a", "b"]}])))
+    done = run(server, evalset)
+    found = results(evalset.parent / "out")
+    right = {group: 0 for group in groups}
+    for n, group in enumerate(groups):
+        right[group] += found[f"t{n}"]["selected"] == n % 2
+    for group, count in right.items():
+        assert f"- {group}" in done.stdout
+        assert f"{count} of 2 ({count / 2:.0%}) {group}" in done.stdout
+    assert "no group" in done.stdout
+    assert done.stdout.index("- small") < done.stdout.index("t0") < done.stdout.index("- large")
