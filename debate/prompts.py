@@ -61,6 +61,18 @@ class _Sandbox(ImmutableSandboxedEnvironment):
         return super().call_binop(context, operator, left, right)
 
 
+BUILT_IN_SETS = ("compact",)
+
+
+def _folder(given: Path) -> Path:
+    if given.is_dir():
+        return given
+    if str(given) in BUILT_IN_SETS:
+        return data_folder("templates") / given
+    sets = ", ".join(BUILT_IN_SETS)
+    raise TemplateError("no such folder of templates", file=given, hint=f"built-in sets: {sets}")
+
+
 def _finalize(value: Any) -> Any:
     if isinstance(value, Trusted | int | float):
         return value
@@ -70,16 +82,16 @@ def _finalize(value: Any) -> Any:
 class Templates:
     """The built-in templates, overridden by the files of the same name under `directory`.
 
-    A user's folder mirrors ours: `debate/agent.j2` in it replaces the built-in `debate/agent.j2`.
+    A user's folder mirrors ours: `debate/agent.j2` in it replaces the built-in `debate/agent.j2`. Where there is no
+    such folder, the name of a built-in set will do: `compact`, with which the bundled judge is trained.
     """
 
     def __init__(self, directory: str | Path | None = None) -> None:
         folders = [data_folder("templates")]
         if directory is not None:
-            if not Path(directory).is_dir():
-                raise TemplateError("no such folder of templates", file=directory)
-            folders.insert(0, Path(directory))
-        self.directory = None if directory is None else Path(directory)
+            directory = _folder(Path(directory))
+            folders.insert(0, directory)
+        self.directory = directory
         self._environment = _Sandbox(
             loader=jinja2.FileSystemLoader(folders),
             undefined=jinja2.StrictUndefined,

@@ -31,7 +31,7 @@ LAYERS = (
     {"evaluation"},
     {"journal"},
     {"evaluators", "backends", "memory", "store"},
-    {"admission", "budget"},
+    {"admission", "budget", "judge"},
     {"runner", "recording"},
     {"stream"},
     {"engine"},

@@ -97,9 +97,10 @@ def _backend(libraries: dict[str, str | None]) -> str | None:
 def _model_fault(model: str) -> str | None:
     from debate.backends.vllm import check_model
     from debate.errors import ConfigError
+    from debate.judge import model_folder
 
     try:
-        check_model(model)
+        check_model(model_folder(model))
     except ConfigError as error:
         return str(error).removeprefix("model: ").replace("\n  ", "; ")
     return None
@@ -118,7 +119,7 @@ def _uninstall(torchvision_fault: str | None) -> list[str]:
 
 def _choose(model: str | None, model_fault: str | None) -> list[str]:
     if model is None:
-        return [f"choose a model: pass --model, or set {MODEL_VARIABLE}"]
+        return [f"choose a model: pass --model, or set {MODEL_VARIABLE}; `built-in` is a small judge of small sums"]
     return [f"choose another model: {model_fault}"] if model_fault else []
 
 

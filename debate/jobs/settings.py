@@ -21,6 +21,7 @@ from debate.evaluators.debate import DebateEvaluator
 from debate.evaluators.debate_settings import Mode
 from debate.evaluators.ordering import CandidateOrder
 from debate.jobs.evaluators import make_evaluator
+from debate.judge import model_folder, settings_of
 from debate.located_yaml import Located, as_input_error, read_yaml
 from debate.persona import Sampling
 from debate.scoring import Method
@@ -89,9 +90,23 @@ class ModelSettings(BaseModel):
             arguments["patience"] = Patience(**{key: arguments.pop(key) for key in of_patience})
         kind = _BACKENDS[self.backend]
         try:
-            return kind(model=self.model or name, **arguments)
+            return kind(model=model_folder(self.model or name), **arguments)
         except TypeError as error:
             raise ConfigError(f"the backend does not take this: {error}", field="engine_args") from None
+
+
+def _with_the_models(values: dict[str, Any]) -> dict[str, Any]:
+    """What a model in this process asks for in its own folder, where `values` say nothing else."""
+    model = values.get("model")
+    if not isinstance(model, str) or values.get("backend", "vllm") != "vllm":
+        return values
+    asked = settings_of(model)
+    if values.get("evaluator", "debate") != "debate":  # the rest shapes a debate
+        asked = {name: asked[name] for name in asked.keys() & {"engine_args"}}
+    given = values.get("engine_args", {})
+    if isinstance(given, dict) and isinstance(asked.get("engine_args"), dict):
+        values = {**values, "engine_args": {**asked["engine_args"], **cast("dict[str, Any]", given)}}
+    return {**asked, **values}
 
 
 class RunSettings(BaseModel):
@@ -150,20 +165,20 @@ class RunSettings(BaseModel):
 
     @classmethod
     def read(cls, config: Path | None, flags: Mapping[str, Any]) -> RunSettings:
-        """The settings of a file, with the flags that were given before it.
+        """The settings of a file, with the flags that were given before it, and those its model asks for after it.
 
         Raises:
             ConfigError: with the file, the line and the key, or the flag.
         """
         if config is None:
-            return cls._checked(dict(flags), None)
+            return cls._checked(_with_the_models(dict(flags)), None)
         located = read_yaml(config, ConfigError)
         values = cast("object", located.data)
         if not isinstance(values, dict | None):
             raise ConfigError("must be a mapping of settings", file=config, line=1)
         values = cast("dict[str, Any]", values or {})
         cls._checked(values, located)
-        return cls._checked({**values, **flags}, None)
+        return cls._checked(_with_the_models({**values, **flags}), None)
 
     @classmethod
     def _checked(cls, values: dict[str, Any], located: Located | None) -> RunSettings:
@@ -207,7 +222,8 @@ class RunSettings(BaseModel):
             raise ConfigError(
                 "no model was given",
                 field="model",
-                hint="pass --model NAME or --model FOLDER, or set DEBATE_MODEL; `debate doctor` says what would run",
+                hint="pass --model NAME, --model FOLDER or --model built-in (a small judge of small sums), or set "
+                "DEBATE_MODEL; `debate doctor` says what would run",
             )
         own = ModelSettings(
             model=self.model, backend=self.backend, base_url=self.base_url, engine_args=self.engine_args

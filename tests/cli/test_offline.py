@@ -44,7 +44,7 @@ def test_a_full_run_connects_to_nothing_outside(tmp_path: Path, tiny_model: Path
     connections.touch()
     command = [
         sys.executable, "-m", "debate", "run", tmp_path / "tasks.jsonl", "--model", tiny_model, "--memory", "built-in",
-        "--out", tmp_path / "out", "--config", REPOSITORY / "scripts" / "demo.yaml", "--rounds", "1",
+        "--out", tmp_path / "out", "--config", REPOSITORY / "tests" / "tiny_model.yaml", "--rounds", "1",
         "--engine-arg", "max_model_len=16384", "--engine-arg", "kv_cache_memory_bytes=268435456",
         "--engine-arg", "enforce_eager=true",
     ]  # fmt: skip

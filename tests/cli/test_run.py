@@ -18,7 +18,7 @@ from tests.scripts_loader import REPOSITORY
 
 GOOD = {"id": "sum", "x": "What is 2 + 2?", "candidates": ["4", "5"]}
 SMALL = [
-    "--config", str(REPOSITORY / "scripts" / "demo.yaml"), "--rounds", "1",
+    "--config", str(REPOSITORY / "tests" / "tiny_model.yaml"), "--rounds", "1",
     "--engine-arg", "max_model_len=16384", "--engine-arg", "kv_cache_memory_bytes=268435456",
     "--engine-arg", "enforce_eager=true",
 ]  # fmt: skip

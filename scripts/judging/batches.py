@@ -1,0 +1,182 @@
+"""Batches of token ids with the positions that are learnt: whole turns, and drills of single skills.
+
+Drills are many short pieces in one sequence: questions with their working teach the arithmetic, and replies of which
+only the verdicts are learnt teach to compare, at a fraction of a turn's tokens. Made in a process of its own, so that
+training never waits. Knows nothing of models.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from queue import Full
+from random import Random
+from typing import Any, cast
+
+import numpy as np
+
+from judging.samples import LABELS, Sample, judge_profile, make_sample
+from judging.talk import PERSONAS, say
+from judging.world import Question, Reply, make_question
+
+Row = tuple[list[int], list[int]]
+"""Ids, and the same ids where they are learnt, -100 elsewhere."""
+
+
+class Encoder:
+    """Samples as rows for one tokenizer, spliced exactly as the vLLM backend does it."""
+
+    def __init__(self, tokenizer: Any) -> None:
+        from debate.backends.token_splice import TokenSplice
+
+        self._splice = TokenSplice(tokenizer)
+        self._tokenizer = tokenizer
+        self._end = tokenizer.eos_token_id
+        self._question = self._encode("<|input|>")
+        self._opening = self._encode('{"overall":"')
+        roles = {one.name: one.role for one in judge_profile().personas}
+        self._agents = [self._encode(f"<|agent|>{name}: {roles[name]}") for name in PERSONAS]
+
+    def _encode(self, text: str) -> list[int]:
+        return cast("list[int]", self._tokenizer.encode(text, add_special_tokens=False))
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of some tokens."""
+        return cast("str", self._tokenizer.decode(list(ids)))
+
+    def row(self, sample: Sample) -> Row:
+        """The prompt unlearnt, the reply and its end learnt."""
+        prompt = self._splice.encode(sample.prompt)
+        reply = [*self._encode(sample.reply), self._end]
+        return prompt + reply, [-100] * len(prompt) + reply
+
+    def n_working(self, sample: Sample) -> int:
+        """How many tokens of the reply come before its candidates."""
+        return len(self._encode(sample.reply[: sample.reply.index('","candidates"')]))
+
+    def drill(self, random: Random, length: int) -> Row:
+        """About `length` tokens of questions and their working."""
+        ids: list[int] = []
+        labels: list[int] = []
+        while len(ids) < length:
+            question = make_question(random)
+            if question.kind == "rule":
+                continue
+            asked = [*self._question, *self._encode(question.x), *self._opening]
+            done = self._encode(question.working(question.answer))
+            ids += asked + done
+            labels += [-100] * len(asked) + done
+        return ids, labels
+
+    def verdicts(self, random: Random, length: int) -> Row:
+        """About `length` tokens of replies without their prompts, of which the verdicts are learnt."""
+        ids: list[int] = []
+        labels: list[int] = []
+        while len(ids) < length:
+            question, agent = _plain(make_question(random)), random.randrange(3)
+            belief = random.choice((question.answer, random.choice(question.replies).value))
+            said = say(question, belief, agent, first=False)
+            text = replace(said, overall=belief).reply(LABELS)
+            encoded = self._tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
+            starts = _ends_of_values(text, [reply.value for reply in question.replies])
+            ids += [*self._agents[agent], *encoded["input_ids"]]
+            labels += [-100] * len(self._agents[agent])
+            offsets = encoded["offset_mapping"]
+            labels += [i if at in starts else -100 for i, (at, _) in zip(encoded["input_ids"], offsets, strict=True)]
+        return ids, labels
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """What batches are made of."""
+
+    alone: float
+    """Probability of a turn that hears nobody."""
+    working: float
+    """Share of batches that are drills of working."""
+    verdicts: float
+    """Share of batches that are drills of verdicts."""
+
+
+def mixture(progress: float) -> Mixture:
+    """What is learnt at `progress` (0 to 1): first to compute and to judge alone, then to debate as well."""
+    if progress < 0.22:
+        return Mixture(alone=1.0, working=0.2, verdicts=0.2)
+    if progress < 0.7:
+        return Mixture(alone=0.5, working=0.06, verdicts=0.34)
+    return Mixture(alone=0.4, working=0.04, verdicts=0.16)
+
+
+def batches(
+    encoder: Encoder, random: Random, n_tokens: int, progress: Callable[[], float]
+) -> Iterator[tuple[Any, Any]]:
+    """Endless padded batches of about `n_tokens`, ids and labels (B, T)."""
+    while True:
+        mixed = mixture(progress())
+        rows = [encoder.row(make_sample(random, alone=mixed.alone)) for _ in range(192)]
+        rows.sort(key=lambda row: len(row[0]))
+        made: list[tuple[Any, Any]] = []
+        while rows:
+            batch = [rows.pop()]
+            while rows and (len(batch) + 1) * len(batch[0][0]) <= n_tokens:
+                batch.append(rows.pop())
+            made.append(_padded(batch))
+        n_all = len(made) / (1 - mixed.working - mixed.verdicts)
+        for drill, part in ((encoder.drill, mixed.working), (encoder.verdicts, mixed.verdicts)):
+            for _ in range(round(n_all * part)):
+                made.append(_padded([drill(random, 120) for _ in range(max(1, n_tokens // 140))]))
+        random.shuffle(made)
+        yield from made
+
+
+def _ends_of_values(text: str, values: Sequence[str]) -> set[int]:
+    """Where in a reply's text the candidates' values end, which is where their verdicts begin."""
+    ends: set[int] = set()
+    at = 0
+    for value in values:
+        at = text.index(f'"comment":"{value}', at) + len(f'"comment":"{value}')
+        ends.add(at)
+    return ends
+
+
+def _plain(question: Question) -> Question:
+    """The same question, every candidate put plainly and to the point."""
+    values = [reply.value or question.answer for reply in question.replies]
+    return replace(question, replies=tuple(Reply(value, value, "plain") for value in values))
+
+
+def _padded(rows: list[Row]) -> tuple[Any, Any]:
+    width = max(len(ids) for ids, _ in rows)
+    ids = np.zeros((len(rows), width), dtype=np.int64)
+    labels = np.full((len(rows), width), -100, dtype=np.int64)
+    for i, (row, learnt) in enumerate(rows):
+        ids[i, : len(row)] = row
+        labels[i, : len(row)] = learnt
+    return ids, labels
+
+
+def in_background(folder: str, seed: str, n_tokens: int) -> tuple[Any, Any]:
+    """A queue that a process of its own keeps full, and the shared progress that it follows."""
+    context = multiprocessing.get_context("spawn")
+    queue, progress = context.Queue(maxsize=40), context.Value("d", 0.0)
+    context.Process(target=_fill, args=(queue, progress, folder, seed, n_tokens), daemon=True).start()
+    return queue, progress
+
+
+def _fill(queue: Any, progress: Any, folder: str, seed: str, n_tokens: int) -> None:
+    import transformers
+
+    os.nice(3)
+    parent = os.getppid()
+    models: Any = transformers
+    encoder = Encoder(models.AutoTokenizer.from_pretrained(folder))
+    for batch in batches(encoder, Random(seed), n_tokens, lambda: float(progress.value)):
+        while True:
+            try:
+                queue.put(batch, timeout=5)
+                break
+            except Full:
+                if os.getppid() != parent:  # whoever asked was killed
+                    return

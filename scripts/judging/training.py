@@ -1,0 +1,188 @@
+"""The model and its training: a small Llama, AdamW, a schedule by time or steps, checkpoints to resume from.
+
+Knows nothing of the world but what batches hold.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import shutil
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from judging.batches import Encoder, in_background
+from judging.samples import Sample, make_sample
+from judging.tokens import train_tokenizer
+
+_MARKS = re.compile(r"<\|\w+\|>")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How the judge is trained."""
+
+    folder: Path
+    minutes: float | None = None
+    steps: int = 2000
+    seed: int = 0
+    device: str = "cpu"
+    hidden: int = 192
+    layers: int = 4
+    tokens: int = 2048
+    """In one batch."""
+    rate: float = 2e-3
+    threads: int = 2
+
+
+def make_model(tokenizer: Any, plan: Plan) -> Any:
+    """A Llama with heads of 32."""
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    heads = plan.hidden // 32
+    return LlamaForCausalLM(
+        LlamaConfig(
+            vocab_size=len(tokenizer),
+            hidden_size=plan.hidden,
+            intermediate_size=3 * plan.hidden,
+            num_hidden_layers=plan.layers,
+            num_attention_heads=heads,
+            num_key_value_heads=heads // 2 if heads % 2 == 0 else heads,
+            head_dim=32,
+            max_position_embeddings=16384,  # trained on about 900
+            tie_word_embeddings=True,
+            bos_token_id=0,
+            eos_token_id=2,
+            pad_token_id=0,
+        )
+    )
+
+
+def make_tokenizer(seed: int) -> Any:
+    """A tokenizer for the texts of 4,000 samples."""
+    random = Random(f"tokenizer-{seed}")
+    texts: list[str] = ["system\n", "\n", "user\n", "assistant\n"] * 4000
+    for _ in range(4000):
+        sample = make_sample(random)
+        for block in (*sample.prompt.system, *sample.prompt.user):
+            texts += [part for segment in block for part in _MARKS.split(segment.text)]
+        texts.append(sample.reply)
+    return train_tokenizer(texts, vocabulary=768)
+
+
+def train(plan: Plan, is_stopped: Callable[[], bool] = lambda: False) -> None:
+    """Train, or go on from the folder's checkpoint, until the plan's minutes or steps are over; writes the model."""
+    import torch
+    import transformers
+
+    models: Any = transformers
+    torch.set_num_threads(plan.threads)
+    torch.manual_seed(plan.seed)  # pyright: ignore[reportUnknownMemberType]
+    plan.folder.mkdir(parents=True, exist_ok=True)
+    if not (plan.folder / "tokenizer.json").is_file():
+        make_tokenizer(plan.seed).save_pretrained(plan.folder)
+    tokenizer = models.AutoTokenizer.from_pretrained(plan.folder)
+    model = make_model(tokenizer, plan).to(plan.device)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=plan.rate, betas=(0.9, 0.98), weight_decay=0.05, fused=True)
+    step, spent = _resume(plan, model, optimizer)
+    _say(f"{sum(p.numel() for p in model.parameters()):,} parameters, {len(tokenizer)} tokens, from step {step}")
+    queue, shared = in_background(str(plan.folder), f"train-{plan.seed}-{step}", plan.tokens)
+    encoder, started, saved, losses = Encoder(tokenizer), time.monotonic() - spent, time.monotonic(), list[float]()
+    while not is_stopped() and (progress := _progress(plan, step, time.monotonic() - started)) < 1:
+        shared.value = progress
+        for group in optimizer.param_groups:
+            group["lr"] = plan.rate * min(1, (step + 1) / 60) * (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * progress)))
+        losses.append(_step(model, optimizer, queue.get(), plan.device))
+        step += 1
+        if step % 100 == 0:
+            seconds = time.monotonic() - started
+            _say(f"step {step}  {seconds:.0f} s  loss {sum(losses[-100:]) / 100:.4f}")
+        if time.monotonic() - saved > 150:
+            saved = time.monotonic()
+            _save(plan, model, optimizer, step, saved - started)
+            _say(json.dumps(held_out(model, encoder, plan.device, 96)))
+    _save(plan, model, optimizer, step, time.monotonic() - started)
+    if is_stopped():
+        _say(f"stopped at step {step}; the same command goes on from there")
+        return
+    _say(json.dumps(held_out(model, encoder, plan.device, 300)))
+
+
+def _progress(plan: Plan, step: int, seconds: float) -> float:
+    return step / plan.steps if plan.minutes is None else seconds / (60 * plan.minutes)
+
+
+def _step(model: Any, optimizer: Any, batch: tuple[Any, Any], device: str) -> float:
+    torch: Any = import_module("torch")
+    ids, labels = (torch.from_numpy(each).to(device) for each in batch)  # (B, T)
+    hidden = model.model(input_ids=ids, use_cache=False).last_hidden_state[:, :-1]  # (B, T-1, H)
+    target = labels[:, 1:]
+    is_learnt = target != -100
+    loss = torch.nn.functional.cross_entropy(model.lm_head(hidden[is_learnt]), target[is_learnt])
+    optimizer.zero_grad(set_to_none=True)
+    loss.backward()
+    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    optimizer.step()
+    return float(loss.item())
+
+
+def held_out(model: Any, encoder: Encoder, device: str, n: int) -> dict[str, float]:
+    """Share of fresh samples whose next tokens, given the ideal ones before, are all right; by sort of question."""
+    import torch
+
+    random, hits = Random("held-out"), defaultdict[str, list[bool]](list)
+    for _ in range(n):
+        sample = make_sample(random)
+        ids, labels = (torch.tensor([each], device=device) for each in encoder.row(sample))
+        with torch.no_grad():
+            guessed = model(input_ids=ids, use_cache=False).logits[0, :-1].argmax(-1)
+        target = labels[0, 1:]
+        right = (guessed == target) | (target == -100)
+        first = int((target != -100).nonzero()[0])
+        hits["reply"].append(bool(right.all()))
+        hits["working " + _sort_of(sample)].append(bool(right[: first + encoder.n_working(sample)].all()))
+    return {name: round(sum(each) / len(each), 3) for name, each in sorted(hits.items())}
+
+
+def _sort_of(sample: Sample) -> str:
+    x = "".join(segment.text for segment in sample.prompt.user[0]).split("<|candidate|>")[0].removeprefix("<|input|>")
+    opening = x.split()[0]
+    if opening in ("Sort", "Largest"):
+        return opening.lower()
+    heard = "heard" if len(sample.prompt.user) > 2 else "alone"
+    is_sum = x[0].isdigit() or opening in ("Add", "Take")
+    return ("sum " if is_sum else "rule ") + heard
+
+
+def _resume(plan: Plan, model: Any, optimizer: Any) -> tuple[int, float]:
+    import torch
+
+    path = plan.folder / "checkpoint.pt"
+    if not path.is_file():
+        return 0, 0.0
+    state = torch.load(path, map_location=plan.device, weights_only=True)
+    model.load_state_dict(state["model"])
+    optimizer.load_state_dict(state["optimizer"])
+    return state["step"], state["seconds"]
+
+
+def _save(plan: Plan, model: Any, optimizer: Any, step: int, seconds: float) -> None:
+    import torch
+
+    state = {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "step": step, "seconds": seconds}
+    torch.save(state, plan.folder / "checkpoint.new")
+    (plan.folder / "checkpoint.new").replace(plan.folder / "checkpoint.pt")
+    model.save_pretrained(plan.folder)
+    shutil.copyfile(Path(__file__).with_name("debate.yaml"), plan.folder / "debate.yaml")
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

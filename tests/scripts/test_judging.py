@@ -1,0 +1,204 @@
+"""What the bundled judge is trained on: a world with one best candidate, ideal replies that the engine can read."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from judging.batches import Encoder
+from judging.measuring import difference, paired, share
+from judging.samples import LABELS, judge_profile, make_sample
+from judging.talk import COMPONENTS, say
+from judging.world import KINDS, Question, make_question, wrong_answer
+
+from debate import judge
+from debate.flow import Segment
+from debate.parsing import parse_reply
+
+SEEDS = st.integers(0, 2**32)
+
+
+def question_of(seed: int) -> Question:
+    return make_question(Random(seed))
+
+
+def of(seed: int) -> Random:
+    return Random(f"other {seed}")
+
+
+# ---- the world
+
+
+@given(SEEDS)
+def test_exactly_one_candidate_is_best_and_its_answer_is_right(seed: int) -> None:
+    question = question_of(seed)
+    assert question.replies[question.best].value == question.answer
+    for persona in range(3):
+        said = say(question, question.answer, persona, first=False)
+        weights = [component.weight for component in judge_profile().components]
+        totals = [sum(w * s for w, s in zip(weights, row, strict=True)) for row in said.scores]
+        assert totals.index(max(totals)) == question.best
+        assert totals.count(max(totals)) == 1
+
+
+@given(SEEDS)
+def test_answers_are_right_by_another_way_of_computing(seed: int) -> None:
+    question = question_of(seed)
+    numbers = list(question.numbers)
+    computed = {
+        "add": lambda: str(sum(numbers)),
+        "rule": lambda: str(sum(numbers)),
+        "sub": lambda: str(numbers[0] - numbers[1]),
+        "max": lambda: str(sorted(numbers)[-1]),
+        "sort": lambda: " ".join(map(str, sorted(numbers))),
+    }[question.kind]()
+    assert question.answer == computed
+    for number in numbers if question.rule is None else numbers[1:]:
+        assert str(number) in question.x
+
+
+@given(SEEDS)
+def test_working_ends_in_the_answer_and_every_column_of_a_right_one_holds(seed: int) -> None:
+    question = question_of(seed)
+    working = question.working(question.answer)
+    assert working.endswith(question.answer)
+    for column in working.split("; ")[-1].split(","):
+        left, equals, right = column.partition("=")
+        if equals:
+            assert _column(left) == int(right)
+
+
+def _column(left: str) -> int:
+    """`7+8+1` or `12-8-1`, added up."""
+    return sum(map(int, left.replace("-", "+-").split("+")))
+
+
+@given(SEEDS)
+def test_a_mistaken_working_ends_in_the_mistaken_answer(seed: int) -> None:
+    question = question_of(seed)
+    wrong = wrong_answer(of(seed), question.kind, question.answer)
+    assert wrong != question.answer
+    assert question.working(wrong).endswith(wrong)
+
+
+def test_all_kinds_and_both_levels_occur() -> None:
+    made = [question_of(seed) for seed in range(300)]
+    assert {question.kind for question in made} == set(KINDS)
+    assert {question.level for question in made} == {"easy", "hard"}
+    assert {reply.style for question in made for reply in question.replies} == {"plain", "padded", "hedged", "off"}
+
+
+def test_the_same_seed_makes_the_same_questions() -> None:
+    assert question_of(7) == question_of(7)
+
+
+# ---- samples
+
+
+@given(SEEDS)
+def test_an_ideal_reply_is_what_the_engine_asks_for(seed: int) -> None:
+    sample = make_sample(Random(seed))
+    parsed = parse_reply(sample.reply, LABELS, COMPONENTS)
+    assert [len(row) for row in parsed.scores] == [3] * 4
+    reply = json.loads(sample.reply)
+    assert len(reply["overall"]) <= 60
+    assert all(len(each["comment"]) <= 40 for each in reply["candidates"].values())
+
+
+@given(SEEDS)
+def test_a_prompt_holds_the_question_and_candidates_as_content_never_as_ours(seed: int) -> None:
+    sample = make_sample(Random(seed))
+    segments: list[Segment] = [s for block in (*sample.prompt.system, *sample.prompt.user) for s in block]
+    ours = "".join(segment.text for segment in segments if not segment.is_content)
+    assert "<|input|>" in ours
+    assert ours.count("<|candidate|>") == 4
+    assert not any("<|" in segment.text for segment in segments if segment.is_content)
+
+
+def test_a_critic_and_a_supporter_lean_apart_on_a_hard_question_and_meet_once_they_have_heard_each_other() -> None:
+    question = next(q for q in map(question_of, range(100)) if q.level == "hard" and q.kind == "add")
+    apart = [say(question, question.answer, agent, first=True).scores for agent in (0, 1)]
+    later = [say(question, question.answer, agent, first=False).scores for agent in (0, 1)]
+    assert apart[0] != apart[1]
+    assert later[0] == later[1]
+
+
+# ---- batches
+
+
+@pytest.fixture(scope="module")
+def encoder() -> Encoder:
+    transformers: Any = pytest.importorskip("transformers")
+    return Encoder(transformers.AutoTokenizer.from_pretrained(judge.model_path()))
+
+
+def learnt(encoder: Encoder, row: tuple[list[int], list[int]]) -> list[str]:
+    """The tokens that a row teaches, as text."""
+    ids, labels = row
+    assert len(ids) == len(labels)
+    assert all(label in (-100, i) for i, label in zip(ids, labels, strict=True))
+    return [encoder.decode([label]) for label in labels if label != -100]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_of_a_turn_the_reply_is_learnt_and_its_end(encoder: Encoder, seed: int) -> None:
+    sample = make_sample(Random(seed))
+    assert "".join(learnt(encoder, encoder.row(sample))) == sample.reply + "<|im_end|>"
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_of_a_drill_of_verdicts_no_digit_is_learnt(encoder: Encoder, seed: int) -> None:
+    words = learnt(encoder, encoder.verdicts(Random(seed), 120))
+    assert len(words) >= 8
+    assert all(word.startswith(" ") and not any(map(str.isdigit, word)) for word in words)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_of_a_drill_of_working_every_column_is_learnt(encoder: Encoder, seed: int) -> None:
+    text = "".join(learnt(encoder, encoder.drill(Random(seed), 120)))
+    assert "=" in text or "row" in text or "top" in text
+    assert "<|input|>" not in text
+
+
+# ---- measuring
+
+
+def test_a_share_has_a_wilson_interval() -> None:
+    found = share([True] * 95 + [False] * 5)
+    assert found["share"] == 0.95
+    assert found["interval"] == pytest.approx([0.8882, 0.9785], abs=1e-4)
+    assert share([])["interval"] is None
+
+
+def test_paired_differences_of_equal_arms_are_zero() -> None:
+    assert paired([1, 0, 1], [1, 0, 1]) == {"mean": 0.0, "interval": [0.0, 0.0]}
+
+
+def test_a_clear_difference_of_means_has_an_interval_above_zero() -> None:
+    found = difference([2.0, 3.0, 2.0] * 30, [1.0, 1.0, 2.0] * 30)
+    assert found["mean"] == pytest.approx(1.0, abs=1e-3)
+    assert found["interval"][0] > 0
+
+
+# ---- training
+
+
+def test_training_makes_a_checkpoint_and_goes_on_from_it(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("torch")
+    from judging.training import Plan, train
+
+    small: dict[str, Any] = {"hidden": 32, "layers": 1, "tokens": 512, "threads": 1}
+    train(Plan(tmp_path, steps=2, **small))
+    train(Plan(tmp_path, steps=3, **small))
+    said = capfd.readouterr().err
+    assert "from step 0" in said
+    assert "from step 2" in said
+    for name in ("config.json", "model.safetensors", "tokenizer.json", "debate.yaml"):
+        assert (tmp_path / name).is_file()
+    config = json.loads((tmp_path / "config.json").read_text())
+    assert config["architectures"] == ["LlamaForCausalLM"]
