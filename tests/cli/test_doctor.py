@@ -155,7 +155,8 @@ def test_the_json_says_the_same(machine: Machine, model: Path) -> None:
     assert (found["model"], found["backend"], found["cpu_cores"]) == (str(model), "vllm-cpu", 6)
     assert found["memory_total"] is None
     assert run("--json")[0] == 1
-    assert as_json()["to_do"] == ["choose a model: pass --model, or set DEBATE_MODEL"]
+    [to_do] = as_json()["to_do"]
+    assert to_do.startswith("choose a model: pass --model, or set DEBATE_MODEL; `built-in`")
 
 
 # What it finds on a real machine
@@ -227,3 +228,8 @@ def test_the_doctor_loads_no_model_library() -> None:
     )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert told.stdout.strip() == "[]"
+
+
+def test_the_bundled_judge_is_a_model_to_choose(machine: Machine) -> None:
+    code, _ = run("--model", "built-in")
+    assert code == 0
