@@ -11,7 +11,7 @@ from typing import Protocol
 
 from debate.evaluation import Evaluation
 from debate.flow import Call, Completion, Recall, RunContext
-from debate.seeds import digest
+from debate.hashing import digest
 from debate.types import Failure, Memory, Task
 
 Address = tuple[int, ...]

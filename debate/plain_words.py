@@ -1,7 +1,7 @@
 """What pydantic found wrong with a user's data, in words for someone who knows neither pydantic nor Python.
 
 It knows the pydantic models that the data should have met; not where the data came from, nor the lines they stand on:
-`debate.located_yaml` adds those.
+`debate.yaml_files` adds those.
 """
 
 from __future__ import annotations

@@ -15,10 +15,10 @@ from typing import Annotated, Any, Literal, cast
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
+from debate.data_files import data_folder
 from debate.errors import InputError, ProfileError
-from debate.located_yaml import Located, as_input_error, read_yaml
 from debate.persona import Component, MemorySettings, Persona, Profile, Sampling
-from debate.resources import data_folder
+from debate.yaml_files import Located, as_input_error, read_yaml
 
 DEFAULT_COMPONENTS: tuple[Component, ...] = (
     Component(

@@ -21,10 +21,10 @@ from jinja2.exceptions import SecurityError
 from jinja2.meta import find_undeclared_variables
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
+from debate.data_files import data_folder
 from debate.errors import TemplateError
 from debate.flow import Block, Segment
-from debate.resources import data_folder
-from debate.seeds import digest
+from debate.hashing import digest
 
 T = TypeVar("T")
 

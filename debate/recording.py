@@ -14,8 +14,8 @@ from debate.backends.base import Backend
 from debate.errors import ConfigError
 from debate.evaluators.base import Evaluator
 from debate.flow import RunContext
+from debate.hashing import digest
 from debate.journal import Record
-from debate.seeds import digest
 
 if TYPE_CHECKING:  # it loads SQLAlchemy
     from debate.store import RunRecord, Store

@@ -22,8 +22,8 @@ from debate.errors import ENDS_A_RUN, CallError, ConfigError, DebateError
 from debate.evaluation import Evaluation, failed
 from debate.evaluators.base import Evaluator
 from debate.flow import Call, Completion, Compute, Flow, Gather, Generate, Recall, RunContext
+from debate.hashing import derive, digest
 from debate.journal import Address, CallKey, Journal, recall_hash, spelt
-from debate.seeds import derive, digest
 from debate.types import Failure, Memory, Task, Usage
 
 _log = logging.getLogger("debate")

@@ -20,8 +20,8 @@ from debate.backends import Backend, Call, Capacity, Scripted
 from debate.backends.scripted import Script
 from debate.errors import CallError
 from debate.flow import Completion, Prompt, Segment
+from debate.hashing import derive
 from debate.jobs.settings import RunSettings
-from debate.seeds import derive
 
 
 class Asked:

@@ -33,8 +33,8 @@ from debate.evaluation import Evaluation
 from debate.evaluators.base import Evaluator, RunContext
 from debate.evaluators.step_judges import PromptedSteps
 from debate.flow import Completion
+from debate.hashing import derive
 from debate.runner import Runner
-from debate.seeds import derive
 from debate.stream import Job, stream
 
 SHORT: dict[str, Any] = {"reasoning_chars": 60}

@@ -39,8 +39,8 @@ from debate.admission import Admission
 from debate.backends import VLLM, Call, Capacity
 from debate.evaluators.base import RunContext
 from debate.flow import Completion
+from debate.hashing import derive
 from debate.runner import Runner
-from debate.seeds import derive
 from debate.stream import Job, stream
 
 LENGTHS = (20, 30, 40, 160)

@@ -35,8 +35,8 @@ from debate import Candidate, DebateEvaluator, Engine, Evaluation, Task
 from debate.backends import Call
 from debate.cli.console import visible, visible_lines
 from debate.errors import BackendDead, BackendError, ConfigError, DebateError, TaskError
+from debate.hashing import derive
 from debate.scoring import softmax
-from debate.seeds import derive
 from debate.selection import keep_best, sample
 from debate.types import FloatArray
 

@@ -11,7 +11,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from debate.errors import ConfigError, InputError
-from debate.located_yaml import Located, as_input_error, read_yaml
+from debate.yaml_files import Located, as_input_error, read_yaml
 
 Write = Callable[[str | bytes], Path]
 
@@ -57,7 +57,7 @@ def test_the_pure_python_parser_refuses_the_same(write: Write, text: str, monkey
         return caught.value.line, caught.value.field, caught.value.hint
 
     with_c = place()
-    monkeypatch.setattr("debate.located_yaml._LOADER", yaml.SafeLoader)
+    monkeypatch.setattr("debate.yaml_files._LOADER", yaml.SafeLoader)
     assert place() == with_c
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from debate import resources
+from debate import data_files as resources
+from debate.data_files import data_folder
 from debate.errors import ConfigError
-from debate.resources import data_folder
 
 
 def test_the_wheels_own_data_come_before_a_folder_beside_the_package(

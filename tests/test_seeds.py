@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import debate
-from debate.seeds import derive, digest
+from debate.hashing import derive, digest
 
 plain = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
@@ -21,7 +21,7 @@ plain = st.recursive(
 
 
 def in_another_process(expression: str, hash_seed: str) -> str:
-    code = f"from debate.seeds import derive, digest; print({expression})"
+    code = f"from debate.hashing import derive, digest; print({expression})"
     done = subprocess.run(
         [sys.executable, "-c", code],
         env={**os.environ, "PYTHONHASHSEED": hash_seed},

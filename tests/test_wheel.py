@@ -36,7 +36,7 @@ def test_an_installed_wheel_finds_its_data(tmp_path: Path) -> None:
     (wheel,) = tmp_path.glob("*.whl")
     zipfile.ZipFile(wheel).extractall(tmp_path / "site")
     code = (
-        "import debate, debate.resources as r; from debate import DebateEvaluator as D; D('chateval').check();"
+        "import debate, debate.data_files as r; from debate import DebateEvaluator as D; D('chateval').check();"
         "print(debate.__file__, r.data_folder('templates'))"
     )
     done = subprocess.run(

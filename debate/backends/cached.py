@@ -11,7 +11,7 @@ from typing import Protocol
 
 from debate.backends.base import Backend, Call, Capacity
 from debate.flow import Completion
-from debate.seeds import digest
+from debate.hashing import digest
 
 
 class Replies(Protocol):

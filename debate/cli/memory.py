@@ -75,7 +75,7 @@ def import_(
 
     Example: debate memory import --built-in
     """
-    from debate.resources import data_folder
+    from debate.data_files import data_folder
 
     paths = [*(files or ()), *(sorted(data_folder("memory").glob("*.jsonl")) if built_in else ())]
     if not paths:

@@ -26,10 +26,10 @@ from debate.evaluators.debate_settings import CELL_SCALE, DebateSettings
 from debate.evaluators.ordering import arrange, base_order
 from debate.evaluators.outcome import Choosing
 from debate.flow import Completion, Flow, Generate, Prompt, Recall, gather, recall
+from debate.hashing import derive
 from debate.parsing import ParsedReply, parse_reply, reply_schema
 from debate.persona import Profile
 from debate.scoring import normalize_tensor
-from debate.seeds import derive
 from debate.selection import argmax
 from debate.types import Failure, FloatArray, Memory, Rejected, StopReason, Task, Transcript, Turn
 

@@ -18,9 +18,9 @@ from typing import Any
 from debate.errors import ReplyError
 from debate.evaluators.ordering import Ordering
 from debate.flow import Block, Prompt
+from debate.hashing import digest
 from debate.persona import Component, Persona, Profile
 from debate.prompts import Templates, Trusted
-from debate.seeds import digest
 from debate.types import Memory, Scale, Task, Turn
 
 SYSTEM, TASK, TURN, AGENT, RETRY = (f"debate/{name}.j2" for name in ("system", "task", "turn", "agent", "retry"))

@@ -12,8 +12,8 @@ import numpy as np
 from debate.errors import ConfigError
 from debate.evaluation import Evaluation
 from debate.evaluators.base import RunContext
+from debate.hashing import derive
 from debate.scoring import softmax
-from debate.seeds import derive
 from debate.selection import argmax, sample, tied_best
 from debate.types import Failure, FloatArray, Sample, Scale, ScoreStatus, Status, Task
 

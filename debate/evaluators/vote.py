@@ -26,10 +26,10 @@ from debate.evaluators.judging import Judging
 from debate.evaluators.ordering import label
 from debate.evaluators.outcome import conclude
 from debate.flow import Completion, Flow, Generate, gather
+from debate.hashing import derive
 from debate.json_schemas import bounded_text, object_of
 from debate.prompts import Trusted
 from debate.replies.votes import read_json_ballot
-from debate.seeds import derive
 from debate.types import FloatArray, Sample, Scale, Task
 from debate.voting import (
     Comparison,

@@ -22,9 +22,9 @@ from debate.evaluators.debate_settings import Mode
 from debate.evaluators.ordering import CandidateOrder
 from debate.jobs.evaluators import make_evaluator
 from debate.judge import model_folder, settings_of
-from debate.located_yaml import Located, as_input_error, read_yaml
 from debate.persona import Sampling
 from debate.scoring import Method
+from debate.yaml_files import Located, as_input_error, read_yaml
 
 _FOR_THE_EVALUATOR = (
     "profile", "templates", "rounds", "weights", "convergence", "over", "min_rounds", "history", "mode",

@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from debate.errors import ConfigError
-from debate.located_yaml import as_input_error, read_yaml
+from debate.yaml_files import as_input_error, read_yaml
 
 FILE = "debate.yaml"
 

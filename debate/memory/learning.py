@@ -15,12 +15,12 @@ from typing import Any, cast
 from debate.errors import ReplyError
 from debate.evaluation import Evaluation
 from debate.flow import Flow, Generate, Prompt, Segment, generate
+from debate.hashing import digest
 from debate.json_ladder import read_value
 from debate.json_values import Number
 from debate.memory.store import MemoryStore
 from debate.persona import Sampling
 from debate.prompts import Templates, Trusted
-from debate.seeds import digest
 from debate.types import Failure, Memory, Task, Transcript, Turn
 
 _SHOWN = 240

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from debate.errors import ConfigError
+from debate.hashing import digest
 from debate.memory.checks import (
     Kind,
     Moment,
@@ -17,7 +18,6 @@ from debate.memory.checks import (
     checked_text,
     seconds,
 )
-from debate.seeds import digest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from debate.data_files import data_folder
 from debate.errors import ConfigError
 from debate.memory.database import Database
 from debate.memory.embedders import Embedder, HashingEmbedder, embedder_named
 from debate.memory.store import MemoryStore
-from debate.resources import data_folder
 
 
 def default_store() -> str:

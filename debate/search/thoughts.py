@@ -12,8 +12,8 @@ from debate.engine import Engine, InRun
 from debate.errors import ConfigError
 from debate.evaluation import Evaluation
 from debate.evaluators.base import Evaluator
+from debate.hashing import digest
 from debate.loop_thread import LoopThread
-from debate.seeds import digest
 from debate.types import Task
 
 P = ParamSpec("P")

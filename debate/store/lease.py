@@ -20,7 +20,7 @@ from sqlalchemy import URL, Engine, func, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from debate.errors import RunInUse, StoreError
-from debate.seeds import digest
+from debate.hashing import digest
 from debate.store.connecting import connect, described, sqlite_file
 
 

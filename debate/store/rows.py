@@ -9,8 +9,8 @@ from typing import Any
 
 from debate.evaluation import Evaluation, as_memory, plain
 from debate.flow import Call, Completion, Recall
+from debate.hashing import digest
 from debate.journal import Answer, CallKey, recall_hash, spelt
-from debate.seeds import digest
 from debate.types import Candidate, Failure, Task, Usage
 
 Row = dict[str, Any]

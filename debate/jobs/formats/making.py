@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from debate.errors import TaskError
+from debate.hashing import digest
 from debate.jobs.formats.json_text import is_unicode
 from debate.jobs.formats.record import Record
-from debate.seeds import digest
 from debate.types import Candidate, Task
 
 TIE: Mapping[str, Any] = {"label": {"kind": "pairwise", "winner": "tie"}}

@@ -15,13 +15,13 @@ from typing import cast
 
 import numpy as np
 
+from debate.hashing import digest
 from debate.memory.chroma.base import AT_ONCE, Chroma, Near, Opened
 from debate.memory.embedders.base import Vectors
 from debate.memory.index import Search, margin, offered
 from debate.memory.ranking import Contenders, Positions
 from debate.memory.snapshot import Snapshot
 from debate.memory.vectors import VectorCache
-from debate.seeds import digest
 from debate.types import FloatArray
 
 _REACH = 8
