@@ -45,7 +45,7 @@ def chain_of_thought(evaluation: Evaluation, *, rounds: int | None, scores: bool
             for turn in debate.transcript
             if turn.failure is None and turn.round >= first
         ]
-        parts += [_replied(debate, sample, scores) for sample in debate.samples if sample.text]
+        parts += [_replied(debate, sample, scores) for sample in debate.scoring.reducers if sample.text]
     while max_characters and len(parts) > 1 and sum(len(part) + 2 for part in parts) - 2 > max_characters:
         parts.pop(0)
     text = "\n\n".join(parts)

@@ -18,8 +18,8 @@ from debate.ballots import Rankings
 from debate.ballots import RejectedBallot as RejectedBallot
 from debate.ballots import check_ballots as check_ballots
 from debate.compat import is_compat
-from debate.ranks import Correlation as Correlation
-from debate.ranks import rank_correlation as rank_correlation
+from debate.scoring.ranks import Correlation as Correlation
+from debate.scoring.ranks import rank_correlation as rank_correlation
 from debate.types import FloatArray
 
 Normalise = Literal["seed", "span"]

@@ -36,7 +36,7 @@ from debate.backends import Call
 from debate.cli.console import visible, visible_lines
 from debate.errors import BackendDead, BackendError, ConfigError, DebateError, TaskError
 from debate.hashing import derive
-from debate.scoring import softmax
+from debate.scoring.tensor import softmax
 from debate.selection import keep_best, sample
 from debate.types import FloatArray
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from debate.normalisation import Normalisation
-from debate.scoring import normalize_scores
+from debate.scoring.normalization import Normalisation
+from debate.scoring.tensor import normalize_scores
 from debate.selection import keep_best
 from debate.types import Scale
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from debate.panel import agreement, combine, consensus
+from debate.scoring.agreement import agreement, combine, consensus
 from debate.types import FloatArray, Scale
 
 NAN = float("nan")

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from debate.samples import Reduction, pass_at_k, reduce_samples, summarise
-from debate.scoring import confidence
+from debate.scoring.reducers import Reduction, pass_at_k, reduce_samples, summarise
+from debate.scoring.tensor import confidence
 from debate.selection import keep_best
 from debate.types import Scale
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from debate.scoring import Method, normalize_tensor, softmax
+from debate.scoring.tensor import Method, normalize_tensor, softmax
 from debate.types import FloatArray
 
 RUN1 = Path(__file__).resolve().parents[2] / "shared" / "data" / "textevolve" / "run1.json"

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from debate.scoring import normalize_tensor, softmax
+from debate.scoring.tensor import normalize_tensor, softmax
 from debate.selection import argmax, keep_best, keep_valid, sample, tied_at_cut, tied_best
 
 NAN = float("nan")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from debate.steps import StepReduction, first_wrong_step, reduce_steps, step_accuracy
+from debate.scoring.steps import StepReduction, first_wrong_step, reduce_steps, step_accuracy
 
 NAN = float("nan")
 no_deadline = settings(deadline=None)  # a slow machine is not a failing test

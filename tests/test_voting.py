@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from debate.ballots import RejectionReason
-from debate.ranks import RankMethod
+from debate.scoring.ranks import RankMethod
 from debate.voting import (
     Comparison,
     borda_count,

@@ -15,7 +15,7 @@ from debate.cli.console import line, open_console, table, visible
 from debate.cli.progress import Progress
 from debate.evaluation import Evaluation
 from debate.jobs.folder import RunFolder
-from debate.steps import step_accuracy
+from debate.scoring.steps import step_accuracy
 from debate.store import Store
 from debate.store.totals import Totals
 

@@ -29,7 +29,7 @@ from debate.flow import Completion, Flow, Generate, Prompt, Recall, gather, reca
 from debate.hashing import derive
 from debate.parsing import ParsedReply, parse_reply, reply_schema
 from debate.persona import Profile
-from debate.scoring import normalize_tensor
+from debate.scoring.tensor import normalize_tensor
 from debate.selection import argmax
 from debate.types import Failure, FloatArray, Memory, Rejected, StopReason, Task, Transcript, Turn
 

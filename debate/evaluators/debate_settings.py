@@ -21,7 +21,7 @@ from debate.evaluators.ordering import CandidateOrder
 from debate.persona import Component, Persona, Profile, Sampling
 from debate.profiles import load_profile
 from debate.prompts import Templates
-from debate.scoring import Method, normalize_tensor
+from debate.scoring.tensor import Method, normalize_tensor
 from debate.types import FloatArray, Scale, Task
 
 Mode = Literal["sequential", "simultaneous", "independent"]

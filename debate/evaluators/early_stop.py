@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from debate.compat import is_compat
 from debate.errors import ConfigError
-from debate.samples import summarise
+from debate.scoring.reducers import summarise
 from debate.types import Scale
 
 

@@ -13,7 +13,7 @@ from debate.errors import ConfigError
 from debate.evaluation import Evaluation
 from debate.evaluators.base import RunContext
 from debate.hashing import derive
-from debate.scoring import softmax
+from debate.scoring.tensor import softmax
 from debate.selection import argmax, sample, tied_best
 from debate.types import Failure, FloatArray, Sample, Scale, ScoreStatus, Status, Task
 

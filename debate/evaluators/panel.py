@@ -3,7 +3,7 @@
     gather: each member's own flow;  a member that failed is replaced by its reserve, if it has one
     combine what they scored by how far they agree -> scores
 
-A member may be any evaluator, a debate too. The arithmetic is in `debate.panel`.
+A member may be any evaluator, a debate too. The arithmetic is in `debate.scoring.agreement`.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from debate.evaluators.base import Evaluator, Footprint, RunContext, check_task
 from debate.evaluators.members import checked, common_scale, footprint, guarded, models, on_scale
 from debate.evaluators.outcome import Choosing, conclude
 from debate.flow import Flow, gather
-from debate.panel import Rule, agreement, combine, consensus
-from debate.ranks import RankMethod
+from debate.scoring.agreement import Rule, agreement, combine, consensus
+from debate.scoring.ranks import RankMethod
 from debate.types import FloatArray, Scale, Task
 
 By = Literal["scores", "ranks"]
@@ -46,7 +46,7 @@ class PanelEvaluator:
     """What agreement is: `scores`, how close the members' scores of one candidate are; `ranks`, how far they rank the
     candidates alike (rank correlation)."""
     formula: Literal["scale", "seed"] = "scale"
-    """Of the agreement of scores; see `debate.panel.agreement`."""
+    """Of the agreement of scores; see `debate.scoring.agreement.agreement`."""
     ranks: RankMethod = "spearman"
     threshold: float | None = None
     """Above it `above` makes the score, else `below`. None is 0.8 for scores and 0.7 for ranks, as in seed 000."""

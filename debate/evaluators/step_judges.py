@@ -20,8 +20,8 @@ from debate.json_schemas import bounded_text, object_of
 from debate.json_values import refusal
 from debate.replies.steps import read_is_solved, read_step_score
 from debate.replies.values import JsonField, ValueReader
-from debate.samples import summarise
-from debate.steps import STEP_SCALE
+from debate.scoring.reducers import summarise
+from debate.scoring.steps import STEP_SCALE
 from debate.types import Failure, Sample, Scale, Task
 
 

@@ -3,7 +3,7 @@
     gather: for each candidate, for each sample:  ask, read -> a value
     reduce the samples of a candidate -> its score
 
-What a reply is worth is read by `debate.replies.values`; samples are reduced by `debate.samples`.
+What a reply is worth is read by `debate.replies.values`; samples are reduced by `debate.scoring.reducers`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from debate.evaluators.judging import Judging
 from debate.evaluators.outcome import conclude
 from debate.flow import Block, Completion, Flow, Generate, gather
 from debate.replies.values import JsonField, ValueReader
-from debate.samples import Reduction, confidence, reduce_samples, summarise
+from debate.scoring.reducers import Reduction, confidence, reduce_samples, summarise
 from debate.types import Sample, Scale, ScoreStatus, Task
 
 Duplicates = Literal["share", "zero", "evaluate"]

@@ -23,7 +23,7 @@ from debate.evaluators.ordering import CandidateOrder
 from debate.jobs.evaluators import make_evaluator
 from debate.judge import model_folder, settings_of
 from debate.persona import Sampling
-from debate.scoring import Method
+from debate.scoring.tensor import Method
 from debate.yaml_files import Located, as_input_error, read_yaml
 
 _FOR_THE_EVALUATOR = (

@@ -6,7 +6,7 @@
     JsonField("value", 0, 20)                                    the number under a key of the one JSON object
 
 Each is called with the reply and how it ended, returns the value, or raises `ReplyError`. They know nothing of samples:
-`debate.samples` reduces those.
+`debate.scoring.reducers` reduces those.
 """
 
 from __future__ import annotations

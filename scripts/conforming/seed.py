@@ -6,9 +6,9 @@ from typing import Any
 
 from conforming.cases import Input, numbers
 from conforming.verdicts import Answer
-from debate.panel import agreement, combine, consensus
-from debate.samples import confidence, reduce_samples, summarise
-from debate.scoring import normalize_scores
+from debate.scoring.agreement import agreement, combine, consensus
+from debate.scoring.reducers import confidence, reduce_samples, summarise
+from debate.scoring.tensor import normalize_scores
 from debate.voting import borda_count
 
 DOCUMENT_BALLOTS = [[2, 0, 1], [0, 2, 1]]

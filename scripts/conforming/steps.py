@@ -7,8 +7,8 @@ from typing import Any
 from conforming.cases import Input, numbers
 from conforming.verdicts import Answer
 from debate.replies.steps import read_is_solved, read_step_score
-from debate.samples import pass_at_k
-from debate.steps import StepReduction, reduce_steps, step_accuracy
+from debate.scoring.reducers import pass_at_k
+from debate.scoring.steps import StepReduction, reduce_steps, step_accuracy
 
 REDUCTIONS: dict[str, StepReduction] = {"min": "min", "prod": "product", "last": "last"}
 

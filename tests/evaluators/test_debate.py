@@ -15,7 +15,7 @@ from debate.convergence import Over, coefficient_of_variation
 from debate.evaluators.base import RunContext
 from debate.flow import Completion, Generate, Recall
 from debate.persona import Component, MemorySettings, Persona, Profile, Sampling
-from debate.scoring import normalize_tensor, softmax
+from debate.scoring.tensor import normalize_tensor, softmax
 from debate.types import Failure, FloatArray, Memory, Usage
 from tests.driving import (
     Answerer,

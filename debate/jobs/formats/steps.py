@@ -7,7 +7,7 @@ from typing import Any
 
 from debate.jobs.formats.making import Placed, placed
 from debate.jobs.formats.record import Record
-from debate.steps import ALL_RIGHT
+from debate.scoring.steps import ALL_RIGHT
 from debate.types import Candidate
 
 

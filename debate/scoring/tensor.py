@@ -2,7 +2,7 @@
 
 NaN means *unscored*. It is carried or left out, never read as a zero. Pure array maths: this module does not know
 what a debate, a model or a reply is, nor why a cell was left unscored. `normalize_scores` and `confidence`, which work
-on single scores, are at home in `debate.normalisation` and `debate.samples`.
+on single scores, are at home in `debate.scoring.normalization` and `debate.scoring.reducers`.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from debate.normalisation import normalize_scores as normalize_scores
-from debate.samples import confidence as confidence
+from debate.scoring.normalization import normalize_scores as normalize_scores
+from debate.scoring.reducers import confidence as confidence
 from debate.types import FloatArray
 
 Method = Literal["article", "weighted_mean", "mk1"]

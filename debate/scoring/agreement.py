@@ -13,7 +13,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from debate.ranks import Correlation, RankMethod, rank_correlation
+from debate.scoring.ranks import Correlation, RankMethod, rank_correlation
 from debate.types import FloatArray, Scale
 
 Rule = Literal["mean", "weighted", "worst"]

@@ -1,0 +1,7 @@
+"""Array mathematics of scores: normalized scores, softmax, reductions, agreement. Knows nothing of prompts or models."""
+
+from debate.scoring.normalization import normalize_scores
+from debate.scoring.reducers import confidence
+from debate.scoring.tensor import normalize_tensor, softmax
+
+__all__ = ["confidence", "normalize_scores", "normalize_tensor", "softmax"]
