@@ -46,7 +46,7 @@ def check_ballots(ballots: Rankings, n_candidates: int, *, partial: bool = True)
     """Sort out the rankings of `n_candidates` that can be counted; with `partial=False` all must be ranked.
 
     A ballot that counts from 1 names a candidate that is not there, or would be read shifted by one; so it is only
-    rejected where it shows. Readers of replies say what they count from (`debate.replies.ballots`).
+    rejected where it shows. Readers of replies say what they count from (`debate.parsing.ballots`).
 
     Raises ValueError for fewer than one candidate.
     """

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from debate.errors import ReplyError
-from debate.parsing import ParsedReply, parse_reply
+from debate.parsing.debate_reply import ParsedReply, parse_reply
 
 LABELS = ("A", "B")
 COMPONENTS = ("accuracy", "relevance")

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from debate.json_ladder import MAX_CHARS
+from debate.parsing.json_extract import MAX_CHARS
 from tests.replies import (
     FENCED,
     GOOD,

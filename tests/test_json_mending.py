@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from debate.parsing import ParsedReply
+from debate.parsing.debate_reply import ParsedReply
 from tests.replies import (
     DAMAGED,
     GOOD,

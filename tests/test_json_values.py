@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from debate.json_values import Mark, Number, decode, shown
+from debate.parsing.json_values import NonJsonToken, Number, decode, shown
 
 
 def test_a_number_keeps_its_literal_and_equals_any_other_of_its_value():
@@ -17,7 +17,7 @@ def test_a_number_keeps_its_literal_and_equals_any_other_of_its_value():
 
 @pytest.mark.parametrize("literal", ["NaN", "Infinity", "-Infinity"])
 def test_what_python_takes_for_a_number_and_json_does_not_is_a_mark(literal: str):
-    assert decode(literal) == Mark(literal)
+    assert decode(literal) == NonJsonToken(literal)
 
 
 @pytest.mark.parametrize(

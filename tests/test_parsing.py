@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from debate.errors import ReplyError
-from debate.json_schemas import bounded_text
-from debate.parsing import parse_reply, reply_schema
+from debate.parsing.debate_reply import parse_reply, reply_schema
+from debate.parsing.schema import bounded_text
 from tests.replies import (
     COMPONENTS,
     GOOD,

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from debate.errors import ReplyError
-from debate.parsing import ParsedReply
+from debate.parsing.debate_reply import ParsedReply
 from tests.replies import (
     ACCEPTED,
     COMPONENTS,

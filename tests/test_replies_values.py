@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from debate.errors import ConfigError, ReplyError
-from debate.replies.game24 import game24_value
-from debate.replies.pieces import tagged
-from debate.replies.values import JsonField, LabelMap, NumberLine, TagNumber, ValueReader
+from debate.parsing.game24 import game24_value
+from debate.parsing.text import tagged
+from debate.parsing.values import JsonField, LabelMap, NumberLine, TagNumber, ValueReader
 from debate.types import Scale
 
 no_deadline = settings(deadline=None)  # a slow machine is not a failing test

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from debate.errors import ReplyError
-from debate.replies.steps import read_is_solved, read_step_score
-from debate.replies.votes import read_choice, read_comparison, read_ranking
+from debate.parsing.ballots import read_choice, read_comparison, read_ranking
+from debate.parsing.step_scores import read_is_solved, read_step_score
 
 no_deadline = settings(deadline=None)  # a slow machine is not a failing test
 

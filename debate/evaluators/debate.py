@@ -27,7 +27,7 @@ from debate.evaluators.ordering import arrange, base_order
 from debate.evaluators.outcome import Choosing
 from debate.flow import Completion, Flow, Generate, Prompt, Recall, gather, recall
 from debate.hashing import derive
-from debate.parsing import ParsedReply, parse_reply, reply_schema
+from debate.parsing.debate_reply import ParsedReply, parse_reply, reply_schema
 from debate.persona import Profile
 from debate.scoring.tensor import normalize_tensor
 from debate.selection import argmax

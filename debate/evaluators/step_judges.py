@@ -15,11 +15,11 @@ from debate.evaluators.base import Footprint
 from debate.evaluators.judge_prompts import JudgePrompts, check, names, rules
 from debate.evaluators.judging import Judging
 from debate.flow import Completion, Flow, Generate, gather
-from debate.json_ladder import read_value
-from debate.json_schemas import bounded_text, object_of
-from debate.json_values import refusal
-from debate.replies.steps import read_is_solved, read_step_score
-from debate.replies.values import JsonField, ValueReader
+from debate.parsing.json_extract import extract_json
+from debate.parsing.json_values import unreadable
+from debate.parsing.schema import bounded_text, object_of
+from debate.parsing.step_scores import read_is_solved, read_step_score
+from debate.parsing.values import JsonField, ValueReader
 from debate.scoring.reducers import summarise
 from debate.scoring.steps import STEP_SCALE
 from debate.types import Failure, Sample, Scale, Task
@@ -194,10 +194,10 @@ class PromptedSteps(Judging):
     def _read_solved(self, said: Completion) -> bool:
         if self._is_x1:
             return read_is_solved(said.text, finish_reason=said.finish_reason)
-        value = read_value(said.text, finish_reason=said.finish_reason)
+        value = extract_json(said.text, finish_reason=said.finish_reason)
         solved = cast("dict[str, object]", value).get("solved") if isinstance(value, dict) else None
         if not isinstance(solved, bool):
-            raise refusal("missing_key", "The reply must be an object with a boolean 'solved'.")
+            raise unreadable("missing_key", "The reply must be an object with a boolean 'solved'.")
         return solved
 
 

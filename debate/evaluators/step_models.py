@@ -14,9 +14,9 @@ from debate.evaluators.asking import Asked, ask
 from debate.evaluators.base import Footprint
 from debate.evaluators.step_judges import Line
 from debate.flow import Completion, Flow, Generate, Messages, gather
-from debate.json_ladder import read_value
-from debate.json_values import Number, refusal
-from debate.replies.pieces import in_range
+from debate.parsing.json_extract import extract_json
+from debate.parsing.json_values import Number, unreadable
+from debate.parsing.text import in_range
 from debate.types import Failure, Sample, Scale, Task
 
 UNIT = Scale(0.0, 1.0)
@@ -112,15 +112,15 @@ def _once(prompt: Messages, model: str | None, info: Mapping[str, Any], attempt:
 
 
 def _read_number(said: Completion, scale: Scale) -> float:
-    value = read_value(said.text)
+    value = extract_json(said.text)
     if not isinstance(value, Number):
-        raise refusal("not_a_number", "The reply is no number.")
+        raise unreadable("not_a_number", "The reply is no number.")
     return in_range(value.literal, scale.low, scale.high)
 
 
 def _read_numbers(said: Completion, n: int, scale: Scale) -> list[float]:
-    value = read_value(said.text)
+    value = extract_json(said.text)
     numbers = cast("list[object]", value) if isinstance(value, list) else []
     if len(numbers) != n or not all(isinstance(number, Number) for number in numbers):
-        raise refusal("wrong_shape", f"The reply is no list of {n} numbers.")
+        raise unreadable("wrong_shape", f"The reply is no list of {n} numbers.")
     return [in_range(cast("Number", number).literal, scale.low, scale.high) for number in numbers]

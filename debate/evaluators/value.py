@@ -3,7 +3,7 @@
     gather: for each candidate, for each sample:  ask, read -> a value
     reduce the samples of a candidate -> its score
 
-What a reply is worth is read by `debate.replies.values`; samples are reduced by `debate.scoring.reducers`.
+What a reply is worth is read by `debate.parsing.values`; samples are reduced by `debate.scoring.reducers`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from debate.evaluators.judge_prompts import JudgePrompts, check, names, rules
 from debate.evaluators.judging import Judging
 from debate.evaluators.outcome import conclude
 from debate.flow import Block, Completion, Flow, Generate, gather
-from debate.replies.values import JsonField, ValueReader
+from debate.parsing.values import JsonField, ValueReader
 from debate.scoring.reducers import Reduction, confidence, reduce_samples, summarise
 from debate.types import Sample, Scale, ScoreStatus, Task
 

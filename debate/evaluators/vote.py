@@ -27,9 +27,9 @@ from debate.evaluators.ordering import label
 from debate.evaluators.outcome import conclude
 from debate.flow import Completion, Flow, Generate, gather
 from debate.hashing import derive
-from debate.json_schemas import bounded_text, object_of
+from debate.parsing.ballots import read_json_ballot
+from debate.parsing.schema import bounded_text, object_of
 from debate.prompts import Trusted
-from debate.replies.votes import read_json_ballot
 from debate.types import FloatArray, Sample, Scale, Task
 from debate.voting import (
     Comparison,

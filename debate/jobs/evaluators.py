@@ -39,8 +39,8 @@ from debate.evaluators.step_judges import PromptedSteps
 from debate.evaluators.step_models import RewardModelSteps, ValueModelSteps
 from debate.evaluators.value import ValueEvaluator
 from debate.evaluators.vote import VoteEvaluator
+from debate.parsing.values import JsonField, LabelMap, NumberLine, TagNumber
 from debate.persona import Sampling
-from debate.replies.values import JsonField, LabelMap, NumberLine, TagNumber
 from debate.types import Scale
 
 Options = Mapping[str, Any]

@@ -16,9 +16,9 @@ from debate.errors import ReplyError
 from debate.evaluation import Evaluation
 from debate.flow import Flow, Generate, Prompt, Segment, generate
 from debate.hashing import digest
-from debate.json_ladder import read_value
-from debate.json_values import Number
 from debate.memory.store import MemoryStore
+from debate.parsing.json_extract import extract_json
+from debate.parsing.json_values import Number
 from debate.persona import Sampling
 from debate.prompts import Templates, Trusted
 from debate.types import Failure, Memory, Task, Transcript, Turn
@@ -111,7 +111,7 @@ def reflection(
         if isinstance(answer, Failure):
             raise ReplyError(answer.reason, answer.message)
         try:
-            return _insights(read_value(answer.text, finish_reason=answer.finish_reason), memories)
+            return _insights(extract_json(answer.text, finish_reason=answer.finish_reason), memories)
         except ReplyError as unreadable:
             error = unreadable
     assert error is not None

@@ -15,8 +15,8 @@ from itertools import pairwise
 from typing import Any, Literal, cast
 
 from debate.compat import is_compat
-from debate.json_ladder import read_value
-from debate.json_values import Number, refusal, shown
+from debate.parsing.json_extract import extract_json
+from debate.parsing.json_values import Number, shown, unreadable
 from debate.scorers.countries import COUNTRIES
 from debate.scorers.number_lists import given_list, literal_list, read_list
 from debate.scorers.scales import ERRORS, scored_on
@@ -117,13 +117,13 @@ def _keyword_pattern(keywords: tuple[str, ...]) -> re.Pattern[str]:
 
 
 def _counts(answer: str) -> dict[str, int]:
-    value = read_value(answer)
+    value = extract_json(answer)
     if not isinstance(value, dict):
-        raise refusal("wrong_shape", f"An object of counts was asked for, not {shown(value)}.")
+        raise unreadable("wrong_shape", f"An object of counts was asked for, not {shown(value)}.")
     counts: dict[str, int] = {}
     for key, count in cast("dict[str, object]", value).items():
         if not (isinstance(count, Number) and count.value >= 0 and count.value.is_integer()):
-            raise refusal(
+            raise unreadable(
                 "not_a_count", f"The count of {shown(key)} must be a whole number from 0, not {shown(count)}."
             )
         counts[key] = int(count.value)

@@ -9,7 +9,7 @@ import re
 from decimal import Decimal
 
 from debate.errors import ReplyError, TaskError
-from debate.json_values import refusal, shown
+from debate.parsing.json_values import shown, unreadable
 
 _LIST = re.compile(r"\[([^\[\]]*)\]")
 _NUMBER = re.compile(r"[+\-]?[0-9]+(?:\.[0-9]+)?")
@@ -23,14 +23,14 @@ def read_list(answer: str) -> list[Decimal]:
     """
     lists = {tuple(item.strip() for item in match[1].split(",")) for match in _LIST.finditer(answer)}
     if not lists:
-        raise refusal("no_list", f"A list such as [1, 2] was asked for, not {shown(answer.strip())}.")
+        raise unreadable("no_list", f"A list such as [1, 2] was asked for, not {shown(answer.strip())}.")
     if len(lists) > 1:
-        raise refusal("ambiguous", "The answer holds several lists that differ; give one.")
+        raise unreadable("ambiguous", "The answer holds several lists that differ; give one.")
     items = lists.pop()
     if items == ("",):
         return []
     if wrong := [item for item in items if not _NUMBER.fullmatch(item)]:
-        raise refusal("not_a_number", f"In the list stands {shown(wrong[0])}, which is no number.")
+        raise unreadable("not_a_number", f"In the list stands {shown(wrong[0])}, which is no number.")
     return [Decimal(item) for item in items]
 
 

@@ -12,8 +12,8 @@ from typing import Literal
 
 from debate.compat import is_compat
 from debate.errors import ConfigError, ReplyError
-from debate.json_values import refusal
-from debate.replies.pieces import read_number, tagged
+from debate.parsing.json_values import unreadable
+from debate.parsing.text import read_number, tagged
 from debate.scorers.scales import F1, scored_on
 
 
@@ -39,7 +39,7 @@ def tagged_f1(reply: str | Sequence[str], tags: Sequence[str], *, compat: Litera
     if is_compat(compat, "got"):
         return _literal_f1(replies, tags)
     pairs: list[tuple[float, float]] = []
-    fault = refusal("empty", "There is no reply to read.")
+    fault = unreadable("empty", "There is no reply to read.")
     for text in replies:
         try:
             pairs.append((_score(text, tags[0]), _score(text, tags[1])))

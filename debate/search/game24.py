@@ -17,7 +17,7 @@ from itertools import permutations
 
 from debate.evaluators.callback import CallbackEvaluator
 from debate.evaluators.value import ValueEvaluator
-from debate.replies.values import LabelMap
+from debate.parsing.values import LabelMap
 from debate.scorers.scales import scored_on
 from debate.types import Scale
 

@@ -23,7 +23,7 @@ from debate.evaluators.step import StepEvaluator
 from debate.evaluators.step_models import ValueModelSteps
 from debate.evaluators.value import ValueEvaluator
 from debate.improving import validate_and_improve
-from debate.replies.values import JsonField
+from debate.parsing.values import JsonField
 from debate.serving.wire import forward
 from debate.store import Store
 from debate.types import Candidate, Scale, Task

@@ -6,7 +6,7 @@ from typing import Any
 
 from conforming.cases import Input, numbers
 from conforming.verdicts import Answer
-from debate.replies.steps import read_is_solved, read_step_score
+from debate.parsing.step_scores import read_is_solved, read_step_score
 from debate.scoring.reducers import pass_at_k
 from debate.scoring.steps import StepReduction, reduce_steps, step_accuracy
 

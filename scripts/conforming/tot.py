@@ -8,8 +8,8 @@ from typing import Any
 from conforming.cases import Input, numbers
 from conforming.verdicts import Answer
 from debate.errors import ReplyError
-from debate.replies.game24 import game24_value
-from debate.replies.votes import read_choice, read_comparison
+from debate.parsing.ballots import read_choice, read_comparison
+from debate.parsing.game24 import game24_value
 from debate.selection import keep_best
 from debate.voting import plurality_count
 

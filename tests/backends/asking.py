@@ -8,7 +8,7 @@ from typing import Any
 from debate.backends import Call, Patience
 from debate.backends.chat import ChatServer
 from debate.flow import Completion, Prompt, Segment
-from debate.parsing import reply_schema
+from debate.parsing.debate_reply import reply_schema
 from debate.persona import Sampling
 from debate.types import Task
 

@@ -17,7 +17,7 @@ from debate.errors import ConfigError, TaskError
 from debate.evaluation import Evaluation
 from debate.evaluators.base import Evaluator
 from debate.flow import Generate
-from debate.replies.values import NumberLine
+from debate.parsing.values import NumberLine
 from debate.scorers.scales import ERRORS
 from debate.types import Candidate, Failure, Scale
 from tests.judges import Asked, judged, shown, text_of, worth

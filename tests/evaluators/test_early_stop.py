@@ -15,7 +15,7 @@ from debate.backends import Scripted
 from debate.errors import ConfigError
 from debate.evaluators.early_stop import EarlyStop
 from debate.flow import Generate
-from debate.replies.values import NumberLine
+from debate.parsing.values import NumberLine
 from debate.selection import keep_best
 from debate.types import Failure, Scale
 from tests.judges import Asked, judged, text_of, valued, worth

@@ -18,7 +18,7 @@ from debate.evaluation import Evaluation
 from debate.evaluators.base import Evaluator
 from debate.evaluators.step import StepEvaluator
 from debate.flow import Generate
-from debate.replies.values import NumberLine
+from debate.parsing.values import NumberLine
 from debate.scorers.scales import ERRORS
 from debate.types import Candidate, Failure, Scale
 from tests.judges import MEMBERS, by_model, failing, judged, text_of, worth

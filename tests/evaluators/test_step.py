@@ -16,7 +16,7 @@ from debate.backends import Call, Scripted
 from debate.errors import ConfigError, TaskError
 from debate.evaluators.step_judges import PromptedSteps
 from debate.flow import Generate
-from debate.replies.values import JsonField
+from debate.parsing.values import JsonField
 from debate.types import Candidate, Failure, Scale
 from tests.driving import user_text
 from tests.judges import Asked, judged

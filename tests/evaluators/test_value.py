@@ -18,7 +18,7 @@ from debate.backends import Call, Scripted
 from debate.errors import CallError, ConfigError
 from debate.evaluators.early_stop import EarlyStop
 from debate.flow import Generate
-from debate.replies.values import JsonField, LabelMap, NumberLine, TagNumber
+from debate.parsing.values import JsonField, LabelMap, NumberLine, TagNumber
 from debate.selection import keep_best
 from debate.store import Store
 from debate.types import Failure, Scale

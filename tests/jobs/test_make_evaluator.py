@@ -28,7 +28,7 @@ from debate.evaluators.early_stop import EarlyStop
 from debate.evaluators.step_judges import PromptedSteps
 from debate.evaluators.step_models import RewardModelSteps, ValueModelSteps
 from debate.jobs.evaluators import KINDS, make_evaluator
-from debate.replies.values import JsonField, LabelMap, NumberLine, TagNumber
+from debate.parsing.values import JsonField, LabelMap, NumberLine, TagNumber
 from debate.scorers import sorting_errors
 from debate.types import Scale, Task
 from tests.judges import judged

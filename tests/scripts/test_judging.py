@@ -18,7 +18,7 @@ from judging.world import KINDS, Question, make_question, wrong_answer
 
 from debate import judge
 from debate.flow import Segment
-from debate.parsing import parse_reply
+from debate.parsing.debate_reply import parse_reply
 
 SEEDS = st.integers(0, 2**32)
 

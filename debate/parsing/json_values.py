@@ -30,14 +30,14 @@ class Number:
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class NonJsonToken:
     """Neither text nor number: a bracket, or NaN and Infinity, which Python's decoder knows and JSON does not."""
 
     literal: str
 
 
 def decode(text: str) -> object:
-    """The value of a JSON text: dict, list, str, bool, None, `Number` and `Mark`.
+    """The value of a JSON text: dict, list, str, bool, None, `Number` and `NonJsonToken`.
 
     Raises:
         json.JSONDecodeError: when it is not JSON; the one fault that another reading of the text may mend.
@@ -46,7 +46,7 @@ def decode(text: str) -> object:
     try:
         return cast("object", _DECODER.decode(text))
     except RecursionError:
-        raise refusal("too_deep", "The reply is nested too deeply.") from None
+        raise unreadable("too_deep", "The reply is nested too deeply.") from None
 
 
 def shown(value: object) -> str:
@@ -55,11 +55,11 @@ def shown(value: object) -> str:
         return "an object" if isinstance(value, dict) else "a list"
     if isinstance(value, str):
         return repr(value if len(value) <= 40 else value[:39] + "…")
-    literal = value.literal if isinstance(value, Number | Mark) else json.dumps(value)
+    literal = value.literal if isinstance(value, Number | NonJsonToken) else json.dumps(value)
     return literal if len(literal) <= 40 else literal[:39] + "…"
 
 
-def refusal(reason: str, message: str) -> ReplyError:
+def unreadable(reason: str, message: str) -> ReplyError:
     """The error that says why a reply cannot be read; its message is cut to 300 characters."""
     # Names of candidates and components are the caller's and may be long, or hold half a surrogate pair.
     return ReplyError(reason, message.encode(errors="replace").decode()[:300])
@@ -70,7 +70,7 @@ def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
     if len(members) < len(pairs):
         seen: set[str] = set()
         twice = next(key for key, _ in pairs if key in seen or seen.add(key))
-        raise refusal("duplicate_key", f"The key {shown(twice)} stands twice in one object.")
+        raise unreadable("duplicate_key", f"The key {shown(twice)} stands twice in one object.")
     return members
 
 
@@ -78,6 +78,6 @@ _DECODER = json.JSONDecoder(
     object_pairs_hook=_unique,
     parse_float=Number.written,
     parse_int=Number.written,
-    parse_constant=Mark,
+    parse_constant=NonJsonToken,
     strict=False,  # a raw newline inside a string is taken as said
 )

@@ -12,7 +12,7 @@ from typing import Literal
 
 from debate.compat import is_compat
 from debate.errors import ReplyError
-from debate.replies.values import LabelMap
+from debate.parsing.values import LabelMap
 from debate.scoring.reducers import reduce_samples
 
 GAME24_LABELS = LabelMap({"impossible": 0.001, "likely": 1.0, "sure": 20.0})

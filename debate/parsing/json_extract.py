@@ -1,7 +1,7 @@
 """Finds the one JSON value in what a model wrote.
 
 A ladder, each rung tried when the one before it fails: the whole text as JSON, the one object that stands in a fence or
-in prose, several objects that agree, and the one object with its harmless damage mended (`debate.json_mending`).
+in prose, several objects that agree, and the one object with its harmless damage mended (`debate.parsing.json_repair`).
 
 It knows nothing of what the value should hold.
 """
@@ -13,8 +13,8 @@ import re
 from collections.abc import Iterator
 from contextlib import suppress
 
-from debate.json_mending import COMMENT, FLAGS, STRING, mended
-from debate.json_values import decode, refusal
+from debate.parsing.json_repair import COMMENT, FLAGS, STRING, repair_json
+from debate.parsing.json_values import decode, unreadable
 
 MAX_CHARS = 1_000_000
 """Longer replies are refused unread."""
@@ -31,8 +31,8 @@ _BRACKET = re.compile(
 """Up to the next bracket outside strings and comments; None when a string or a comment never ends."""
 
 
-def read_value(text: str, *, finish_reason: str = "stop") -> object:
-    """The value that a reply holds, as `debate.json_values.decode` gives it; an object, unless the text is all JSON.
+def extract_json(text: str, *, finish_reason: str = "stop") -> object:
+    """The value that a reply holds, as `debate.parsing.json_values.decode` gives it; an object, unless the text is all JSON.
 
     A byte order mark and one leading `<think>` block are dropped. With `finish_reason="length"` only a text that is
     JSON as a whole is read.
@@ -46,25 +46,25 @@ def read_value(text: str, *, finish_reason: str = "stop") -> object:
         return decode(text)
     except json.JSONDecodeError:
         if finish_reason == "length":
-            raise refusal("cut_off", "The reply was cut off at the length limit; be shorter.") from None
+            raise unreadable("cut_off", "The reply was cut off at the length limit; be shorter.") from None
     # The same object said twice is one. A fence gives no precedence: it may hold the answer or an example of one.
     objects = [group for group in dict.fromkeys(_outermost(text)) if _may_be_object(group)]
     if not objects:
-        raise refusal("not_json", "The reply holds no JSON object.")
-    return mended(objects[0]) if len(objects) == 1 else _agreed(objects)
+        raise unreadable("not_json", "The reply holds no JSON object.")
+    return repair_json(objects[0]) if len(objects) == 1 else _agreed(objects)
 
 
 def _answer(text: str) -> str:
     """The text without what stands around or before the answer."""
     text = text.strip().lstrip("\ufeff").strip()
     if len(text) > MAX_CHARS:
-        raise refusal("too_long", f"The reply has {len(text)} characters; at most {MAX_CHARS} are read.")
+        raise unreadable("too_long", f"The reply has {len(text)} characters; at most {MAX_CHARS} are read.")
     if thinking := _THINKING.match(text):
         if thinking[1] is None:
-            raise refusal("cut_off", "The reply ends inside <think>; the JSON object is missing.")
+            raise unreadable("cut_off", "The reply ends inside <think>; the JSON object is missing.")
         text = text[thinking.end() :].strip()
     if not text:
-        raise refusal("empty", "The reply is empty; a JSON object was asked for.")
+        raise unreadable("empty", "The reply is empty; a JSON object was asked for.")
     return text
 
 
@@ -74,18 +74,20 @@ def _outermost(text: str) -> Iterator[str]:
     while mark := _PROSE_MARK.search(text, position):
         position = mark.end()
         if mark[0] == "}":
-            raise refusal("not_json", "The reply closes an object that it never opened.")
+            raise unreadable("not_json", "The reply closes an object that it never opened.")
         if mark[0] == "{":
             position = _group_end(text, mark.start())
             yield text[mark.start() : position]
         if mark[0].startswith("[") or (mark[0] == "{" and _ARRAY_END.match(text, position)):
-            raise refusal("wrong_shape", "The reply is a list; one JSON object was asked for.")
+            raise unreadable("wrong_shape", "The reply is a list; one JSON object was asked for.")
         marks += 1
         if marks > _MAX_MARKS:
-            raise refusal("not_json", "The reply is full of braces or fences; give one JSON object and nothing else.")
+            raise unreadable(
+                "not_json", "The reply is full of braces or fences; give one JSON object and nothing else."
+            )
         fenced ^= mark[0].startswith("`")
     if fenced:
-        raise refusal("cut_off", "The reply ends inside a fenced block.")
+        raise unreadable("cut_off", "The reply ends inside a fenced block.")
 
 
 def _group_end(text: str, start: int) -> int:
@@ -99,8 +101,8 @@ def _group_end(text: str, start: int) -> int:
         if depth["{"] == 0:
             return part.end()
         if max(depth.values()) > _MAX_DEPTH:
-            raise refusal("too_deep", "The reply is nested too deeply.")
-    raise refusal("cut_off", "The reply ends inside an object: a brace or a quotation mark is not closed.")
+            raise unreadable("too_deep", "The reply is nested too deeply.")
+    raise unreadable("cut_off", "The reply ends inside an object: a brace or a quotation mark is not closed.")
 
 
 def _may_be_object(group: str) -> bool:
@@ -115,4 +117,4 @@ def _agreed(objects: list[str]) -> object:
             first, *others = map(decode, objects)
             if all(other == first for other in others):
                 return first
-    raise refusal("ambiguous", "The reply holds several objects that differ; give one JSON object and nothing else.")
+    raise unreadable("ambiguous", "The reply holds several objects that differ; give one JSON object and nothing else.")

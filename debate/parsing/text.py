@@ -9,7 +9,7 @@ import re
 from contextlib import suppress
 from decimal import Decimal
 
-from debate.json_values import refusal, shown
+from debate.parsing.json_values import shown, unreadable
 
 NUMBER = r"[+\-−]?(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)"
 _WITH_LIMIT = re.compile(rf"(?P<number>{NUMBER})(?:\s*(?:/|out of)\s*(?P<limit>{NUMBER}))?")
@@ -28,10 +28,10 @@ def read_number(text: str, low: float, high: float) -> float:
     """
     match = _WITH_LIMIT.fullmatch(text.lstrip(_BEFORE).rstrip(_AFTER))
     if match is None:
-        raise refusal("not_a_number", f"A number from {low:g} to {high:g} was asked for, not {shown(text.strip())}.")
+        raise unreadable("not_a_number", f"A number from {low:g} to {high:g} was asked for, not {shown(text.strip())}.")
     number, limit = (part and part.replace("−", "-") for part in match.groups())
     if limit is not None and Decimal(limit) != Decimal(high):
-        raise refusal("wrong_limit", f"The score {shown(match[0])} is not out of {high:g}.")
+        raise unreadable("wrong_limit", f"The score {shown(match[0])} is not out of {high:g}.")
     return in_range(number, low, high)
 
 
@@ -44,7 +44,7 @@ def in_range(literal: str, low: float, high: float) -> float:
     with suppress(ArithmeticError):  # an exponent of twenty digits
         if Decimal(low) <= Decimal(literal) <= Decimal(high):
             return float(literal)
-    raise refusal("out_of_range", f"The score {shown(literal)} is outside {low:g} to {high:g}.")
+    raise unreadable("out_of_range", f"The score {shown(literal)} is outside {low:g} to {high:g}.")
 
 
 def only_number(text: str, low: float, high: float) -> float:
@@ -55,7 +55,7 @@ def only_number(text: str, low: float, high: float) -> float:
     """
     found = [match[0] for match in _ALONE.finditer(text)]
     if len(found) > 1:
-        raise refusal("ambiguous", f"Several numbers stand in {shown(text.strip())}; give one.")
+        raise unreadable("ambiguous", f"Several numbers stand in {shown(text.strip())}; give one.")
     return read_number(found[0] if found else text, low, high)
 
 
@@ -70,16 +70,16 @@ def tagged(reply: str, *names: str, finish_reason: str = "stop") -> str:
     """
     text = _THOUGHTS.sub("", reply)
     if _OPEN_THINKING.match(text):
-        raise refusal("cut_off", f"The reply ends inside <think>; <{names[0]}> is missing.")
+        raise unreadable("cut_off", f"The reply ends inside <think>; <{names[0]}> is missing.")
     name = "|".join(map(re.escape, names))
     openings = list(re.finditer(rf"<\s*(?:{name})\s*>", text, re.IGNORECASE))
     if not openings:
-        raise refusal("no_tag", f"The reply holds no <{names[0]}>.")
+        raise unreadable("no_tag", f"The reply holds no <{names[0]}>.")
     inside = text[openings[-1].end() :]
     if closing := re.search(rf"<\s*/\s*(?:{name})\s*>", inside, re.IGNORECASE):
         return inside[: closing.start()].strip()
     if finish_reason == "length":
-        raise refusal("cut_off", f"The reply was cut off inside <{names[0]}>; be shorter.")
+        raise unreadable("cut_off", f"The reply was cut off inside <{names[0]}>; be shorter.")
     return inside.strip()
 
 
@@ -90,9 +90,9 @@ def last_line(reply: str, *, finish_reason: str = "stop") -> str:
         ReplyError: empty, or cut_off, for then the last line is not what was to be the last.
     """
     if finish_reason == "length":
-        raise refusal("cut_off", "The reply was cut off at the length limit; be shorter.")
+        raise unreadable("cut_off", "The reply was cut off at the length limit; be shorter.")
     if not (text := reply.strip()):
-        raise refusal("empty", "The reply is empty.")
+        raise unreadable("empty", "The reply is empty.")
     return text.splitlines()[-1].strip()
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import cast
 
-from debate.json_values import Mark, Number, decode, refusal, shown
+from debate.parsing.json_values import NonJsonToken, Number, decode, shown, unreadable
 
 _MAX_CHARS = 8_000  # json-repair needs quadratic time for some texts
 
@@ -41,7 +41,7 @@ class _Mismatch(Exception):
     """The mended value is not what stands in the text."""
 
 
-def mended(group: str) -> object:
+def repair_json(group: str) -> object:
     """The value of one {...} group, sound or with harmless damage.
 
     Raises:
@@ -53,7 +53,7 @@ def mended(group: str) -> object:
         with suppress(_Mismatch):
             return _repaired(group)
         damage = f"{error.msg} near {shown(group[max(error.pos - 15, 0) : error.pos + 15])}"
-        raise refusal("not_json", f"The reply is not valid JSON: {damage}.") from None
+        raise unreadable("not_json", f"The reply is not valid JSON: {damage}.") from None
 
 
 def _repaired(group: str) -> object:
@@ -70,10 +70,10 @@ def _repaired(group: str) -> object:
 
 
 def _tokens(group: str) -> Iterator[object]:
-    """What the text says, in order: brackets as `Mark`, numbers as `Number`, strings decoded."""
+    """What the text says, in order: brackets as `NonJsonToken`, numbers as `Number`, strings decoded."""
     for token in _TOKEN.finditer(group):
         if token.lastgroup == "bracket":
-            yield Mark(token[0])
+            yield NonJsonToken(token[0])
         elif token.lastgroup == "number":
             yield Number.written(token[0])
         elif token.lastgroup == "string":
@@ -96,17 +96,17 @@ def _unquoted(literal: str) -> str:
 def _align(value: object, tokens: Iterator[object]) -> object:
     """The value with its numbers as they were written, if its tokens are the next of `tokens`."""
     if isinstance(value, dict):
-        _expect(Mark("{"), tokens)
+        _expect(NonJsonToken("{"), tokens)
         members: dict[str, object] = {}
         for key, member in cast("dict[str, object]", value).items():
             _expect(key, tokens)
             members[key] = _align(member, tokens)
-        _expect(Mark("}"), tokens)
+        _expect(NonJsonToken("}"), tokens)
         return members
     if isinstance(value, list):
-        _expect(Mark("["), tokens)
+        _expect(NonJsonToken("["), tokens)
         items = [_align(item, tokens) for item in cast("list[object]", value)]
-        _expect(Mark("]"), tokens)
+        _expect(NonJsonToken("]"), tokens)
         return items
     said = next(tokens, None)
     plain = said.value if isinstance(said, Number) else said

@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import Literal
 
 from debate.compat import is_compat
-from debate.json_values import refusal, shown
-from debate.replies.pieces import read_number, tagged
+from debate.parsing.json_values import shown, unreadable
+from debate.parsing.text import read_number, tagged
 from debate.scoring.steps import STEP_SCALE
 
 _ANSWERS = {"yes": True, "no": False}
@@ -32,7 +32,7 @@ def read_step_score(reply: str, *, finish_reason: str = "stop", compat: Literal[
     try:
         return int(said)
     except ValueError:
-        raise refusal("not_a_number", f"The score must be a whole number, not {shown(said)}.") from None
+        raise unreadable("not_a_number", f"The score must be a whole number, not {shown(said)}.") from None
 
 
 def read_is_solved(reply: str, *, finish_reason: str = "stop", compat: Literal["x1"] | None = None) -> bool:
@@ -48,7 +48,7 @@ def read_is_solved(reply: str, *, finish_reason: str = "stop", compat: Literal["
     said = tagged(reply, "is solved", "is_solved", finish_reason=finish_reason)
     answer = said.strip(" \t\r\n.!*`\"'").casefold()
     if answer not in _ANSWERS:
-        raise refusal("unknown_label", f"Inside <is solved> stands {shown(said)}; give yes or no.")
+        raise unreadable("unknown_label", f"Inside <is solved> stands {shown(said)}; give yes or no.")
     return _ANSWERS[answer]
 
 
@@ -56,5 +56,5 @@ def _first(reply: str, tag: str) -> str:
     """What stands between the first opening tag and the next tag, opening or closing, of the same name."""
     _, opening, rest = reply.partition(f"<{tag}>")
     if not opening:
-        raise refusal("no_tag", f"The reply holds no <{tag}>.")
+        raise unreadable("no_tag", f"The reply holds no <{tag}>.")
     return rest.partition(f"<{tag}>")[0].partition(f"</{tag}>")[0]

@@ -1,7 +1,7 @@
 """Checks what a judge replied against what was asked, and writes the JSON schema it is asked to follow.
 
 `parse_reply` returns exactly what was said or raises `ReplyError`; it never clamps, fills in or guesses. How a JSON
-value is found in a text is the work of `debate.json_ladder`. This module knows nothing of prompts, models or retries,
+value is found in a text is the work of `debate.parsing.json_extract`. This module knows nothing of prompts, models or retries,
 and of candidates and components only their names. The reply format:
 
     {"overall": str, "candidates": {label: {"comment": str, "scores": {component: number}}}}
@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, cast
 
-from debate.json_ladder import read_value
-from debate.json_schemas import bounded_text, number_in, object_of
-from debate.json_values import Number, refusal, shown
+from debate.parsing.json_extract import extract_json
+from debate.parsing.json_values import Number, shown, unreadable
+from debate.parsing.schema import bounded_text, number_in, object_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ def parse_reply(
             out_of_range, not_unicode) and a message of at most 300 characters that a model can mend its reply by.
 
     """
-    reply = _members(read_value(text, finish_reason=finish_reason), ("overall", "candidates"), "the reply")
+    reply = _members(extract_json(text, finish_reason=finish_reason), ("overall", "candidates"), "the reply")
     candidates = _members(reply["candidates"], labels, "'candidates'", "candidate")
     comments: list[str] = []
     rows: list[tuple[float, ...]] = []
@@ -86,26 +86,26 @@ def reply_schema(
 def _members(value: object, names: Sequence[str], place: str, kind: str = "key") -> dict[str, object]:
     """The members of an object that has exactly these keys, each standing for a `kind`."""
     if not isinstance(value, dict):
-        raise refusal("wrong_shape", f"Instead of an object with one member a {kind}, {place} is {shown(value)}.")
+        raise unreadable("wrong_shape", f"Instead of an object with one member a {kind}, {place} is {shown(value)}.")
     members = cast("dict[str, object]", value)
     missing, unknown = ("wrong_shape",) * 2 if kind == "key" else (f"missing_{kind}", f"unknown_{kind}")
     if members.keys() == set(names):
         return members
     for name in (*names, *members):
         if name not in members:
-            raise refusal(missing, f"The {kind} {shown(name)} is missing in {place}.")
+            raise unreadable(missing, f"The {kind} {shown(name)} is missing in {place}.")
         if name not in names:
-            raise refusal(unknown, f"The {kind} {shown(name)} was not asked for; it stands in {place}.")
+            raise unreadable(unknown, f"The {kind} {shown(name)} was not asked for; it stands in {place}.")
     return members
 
 
 def _text(value: object, place: str) -> str:
     if not isinstance(value, str):
-        raise refusal("wrong_shape", f"Instead of a string, {place} is {shown(value)}.")
+        raise unreadable("wrong_shape", f"Instead of a string, {place} is {shown(value)}.")
     try:
         value.encode()
     except UnicodeEncodeError:
-        raise refusal("not_unicode", f"Half a surrogate pair stands in {place}; it is no character.") from None
+        raise unreadable("not_unicode", f"Half a surrogate pair stands in {place}; it is no character.") from None
     return value
 
 
@@ -114,8 +114,8 @@ def _score(value: object, low: float, high: float, label: str, component: str) -
         return value.value
     place = f"candidate {shown(label)}, {shown(component)}"
     if not isinstance(value, Number):
-        raise refusal("not_a_number", f"The score of {place} must be a number, not {shown(value)}.")
-    raise refusal("out_of_range", f"The score of {place} is {shown(value)}, outside {low:g} to {high:g}.")
+        raise unreadable("not_a_number", f"The score of {place} must be a number, not {shown(value)}.")
+    raise unreadable("out_of_range", f"The score of {place} is {shown(value)}, outside {low:g} to {high:g}.")
 
 
 def _is_within(number: Number, low: float, high: float) -> bool:

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
 from debate.errors import ConfigError
-from debate.json_ladder import read_value
-from debate.json_schemas import bounded_text, number_in, object_of
-from debate.json_values import Number, refusal, shown
-from debate.replies.pieces import in_range, last_line, only_number, read_number, tagged
+from debate.parsing.json_extract import extract_json
+from debate.parsing.json_values import Number, shown, unreadable
+from debate.parsing.schema import bounded_text, number_in, object_of
+from debate.parsing.text import in_range, last_line, only_number, read_number, tagged
 from debate.types import Scale
 
 
@@ -88,7 +88,7 @@ class LabelMap:
             known = {_bare(label): value for label, value in self.values.items()}
             said = next((name for name in (_bare(said), _bare(said.rpartition(":")[2])) if name in known), said)
         if said not in known:
-            raise refusal("unknown_label", f"The last line is {shown(said)}; give one of {', '.join(self.values)}.")
+            raise unreadable("unknown_label", f"The last line is {shown(said)}; give one of {', '.join(self.values)}.")
         return known[said]
 
 
@@ -178,17 +178,17 @@ class JsonField:
         """The number.
 
         Raises:
-            ReplyError: those of `debate.json_ladder.read_value`; missing_key, not_a_number or out_of_range.
+            ReplyError: those of `debate.parsing.json_extract.read_value`; missing_key, not_a_number or out_of_range.
         """
-        value = read_value(reply, finish_reason=finish_reason)
+        value = extract_json(reply, finish_reason=finish_reason)
         if not isinstance(value, dict):
-            raise refusal("wrong_shape", f"An object was asked for, not {shown(value)}.")
+            raise unreadable("wrong_shape", f"An object was asked for, not {shown(value)}.")
         members = cast("dict[str, object]", value)
         if self.key not in members:
-            raise refusal("missing_key", f"The object has no {shown(self.key)}.")
+            raise unreadable("missing_key", f"The object has no {shown(self.key)}.")
         number = members[self.key]
         if not isinstance(number, Number):
-            raise refusal("not_a_number", f"{shown(self.key)} must be a number, not {shown(number)}.")
+            raise unreadable("not_a_number", f"{shown(self.key)} must be a number, not {shown(number)}.")
         return in_range(number.literal, self.low, self.high)
 
 

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, cast
 
 from debate.compat import is_compat
-from debate.json_ladder import read_value
-from debate.json_values import refusal, shown
+from debate.parsing.json_extract import extract_json
+from debate.parsing.json_values import shown, unreadable
 
 _FILLER = r"""(?:[\s:*_`"'(\[{\#]|(?:choice|candidate|option|number|plan|passage|response)\b|no\.)*+"""
 _WHOLE = r"(?P<number>[0-9]+)(?![\w/]|[.,][0-9])"
@@ -37,10 +37,10 @@ def read_choice(
         pattern = re.compile(re.escape(phrase) + r"(?!\w)" + _FILLER + _WHOLE, re.IGNORECASE)
         found = next(reversed(list(pattern.finditer(reply))), None)
     if found is None:
-        raise refusal("no_choice", f"The reply does not say {shown(phrase)} with a number.")
+        raise unreadable("no_choice", f"The reply does not say {shown(phrase)} with a number.")
     number = found["number"]
     if len(number) > 9 or not 1 <= int(number) <= n_candidates:
-        raise refusal("out_of_range", f"There is no candidate {shown(number)}, only 1 to {n_candidates}.")
+        raise unreadable("out_of_range", f"There is no candidate {shown(number)}, only 1 to {n_candidates}.")
     return int(number) - 1
 
 
@@ -69,13 +69,13 @@ def read_comparison(
     if equal.casefold() in reply.casefold():
         said.add("equal")
     if not said:
-        raise refusal("no_choice", f"The reply says neither {shown(better)} with a number nor {shown(equal)}.")
+        raise unreadable("no_choice", f"The reply says neither {shown(better)} with a number nor {shown(equal)}.")
     if len(said) > 1:
-        raise refusal("ambiguous", "The reply prefers one candidate and then another; decide.")
+        raise unreadable("ambiguous", "The reply prefers one candidate and then another; decide.")
     worth = {"1": 0.0, "2": 1.0, "equal": 0.5}
     (one,) = said
     if one not in worth:
-        raise refusal("out_of_range", f"There is no candidate {shown(one)}, only 1 and 2.")
+        raise unreadable("out_of_range", f"There is no candidate {shown(one)}, only 1 and 2.")
     return worth[one]
 
 
@@ -93,17 +93,17 @@ def read_ranking(reply: str, labels: Sequence[str]) -> tuple[int, ...]:
     orders = dict.fromkeys(_items(line, ">") for line in lines)
     found = list(lists or orders)
     if not found:
-        raise refusal("no_ranking", "The reply holds no list of candidates such as [B, A].")
+        raise unreadable("no_ranking", "The reply holds no list of candidates such as [B, A].")
     if len(found) > 1:
-        raise refusal("ambiguous", "The reply holds several rankings that differ; give one.")
+        raise unreadable("ambiguous", "The reply holds several rankings that differ; give one.")
     if found[0] == ("",):
-        raise refusal("empty", "The ranking is empty.")
+        raise unreadable("empty", "The ranking is empty.")
     index = {label.casefold(): j for j, label in enumerate(labels)}
     if unknown := [item for item in found[0] if item not in index]:
-        raise refusal("unknown_candidate", f"There is no candidate {shown(unknown[0])}.")
+        raise unreadable("unknown_candidate", f"There is no candidate {shown(unknown[0])}.")
     ranking = tuple(index[item] for item in found[0])
     if len(set(ranking)) < len(ranking):
-        raise refusal("duplicate", "The ranking names a candidate twice.")
+        raise unreadable("duplicate", "The ranking names a candidate twice.")
     return ranking
 
 
@@ -115,28 +115,28 @@ def read_json_ballot(
     labels: {label: index}; compared without capitals. What `tie` names is a ballot that prefers none, `()`.
 
     Raises:
-        ReplyError: those of `debate.json_ladder.read_value`; missing_key, no_ranking, unknown_candidate or duplicate.
+        ReplyError: those of `debate.parsing.json_extract.read_value`; missing_key, no_ranking, unknown_candidate or duplicate.
     """
-    value = read_value(reply, finish_reason=finish_reason)
+    value = extract_json(reply, finish_reason=finish_reason)
     members = cast("dict[str, object]", value) if isinstance(value, dict) else {}
     if key not in members:
-        raise refusal("missing_key", f"The reply must be an object with {shown(key)}.")
+        raise unreadable("missing_key", f"The reply must be an object with {shown(key)}.")
     said = members[key]
     if isinstance(said, str) and ">" in said:
         said = said.split(">")
     named = cast("list[object]", said) if isinstance(said, list) else [said]
     if not named:
-        raise refusal("no_ranking", f"{shown(key)} names no candidate.")
+        raise unreadable("no_ranking", f"{shown(key)} names no candidate.")
     known = {label.casefold(): j for label, j in labels.items()}
     words = [item.strip().casefold() if isinstance(item, str) else None for item in named]
     if tie is not None and words == [tie.casefold()]:
         return ()
     for item, word in zip(named, words, strict=True):
         if word not in known:
-            raise refusal("unknown_candidate", f"There is no candidate {shown(item)}, only {', '.join(labels)}.")
+            raise unreadable("unknown_candidate", f"There is no candidate {shown(item)}, only {', '.join(labels)}.")
     ranking = tuple(known[word] for word in words if word is not None)
     if len(set(ranking)) < len(ranking):
-        raise refusal("duplicate", f"{shown(key)} names a candidate twice; name each once.")
+        raise unreadable("duplicate", f"{shown(key)} names a candidate twice; name each once.")
     return ranking
 
 
