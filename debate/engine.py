@@ -17,27 +17,27 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from debate.admission import Admission
 from debate.backends.base import Backend, Call
 from debate.backends.cached import Cached, Replies
 from debate.backends.starting import close_all, start_all
-from debate.budget import Budget
 from debate.errors import BackendDead, ConfigError
 from debate.evaluation import Evaluation
 from debate.evaluators.base import Evaluator, RunContext
 from debate.flow import Completion, Flow
-from debate.journal import Record
-from debate.loop_thread import LoopThread
-from debate.recording import Recording
-from debate.runner import Observer, Recaller, Remembers, Runner, as_recaller
-from debate.stream import Job, evaluate_one, left_by, named, stream
+from debate.journal import RunJournal
+from debate.runtime.admission import Admission
+from debate.runtime.budget import Budget
+from debate.runtime.loop_thread import LoopThread
+from debate.runtime.run_registry import RunRegistry
+from debate.runtime.runner import HasRetriever, Observer, Retriever, Runner, as_retriever
+from debate.runtime.scheduler import EvaluationRequest, evaluate_one, stream, unfinished_evaluation, with_unique_ids
 from debate.types import Task
 
 if TYPE_CHECKING:  # it loads SQLAlchemy
     from debate.store import Store
 
 T = TypeVar("T")
-InRun = str | Record | None
+InRun = str | RunJournal | None
 """A run of the engine's store by name, one that is held already, or none in particular."""
 
 
@@ -62,7 +62,7 @@ class Engine:
     def __init__(
         self,
         backend: Backend | Mapping[str, Backend],
-        memory: Recaller | Remembers | None = None,
+        memory: Retriever | HasRetriever | None = None,
         store: Store | str | Path | None = None,
         seed: int = 0,
         max_concurrency: int | None = None,
@@ -81,8 +81,8 @@ class Engine:
         if cache is not None:
             self.backends = {name: Cached(each, cache) for name, each in self.backends.items()}
         self.run_context = RunContext(seed, (today or datetime.datetime.now().astimezone().date()).isoformat())
-        self._memory = as_recaller(memory)
-        self._recording = Recording(store, self.backends, self.run_context)
+        self._memory = as_retriever(memory)
+        self._recording = RunRegistry(store, self.backends, self.run_context)
         self._budget = budget
         self._task_seconds = task_seconds
         self._max_concurrency = max_concurrency
@@ -249,17 +249,19 @@ class Engine:
                 done[position] = evaluation
         except BackendDead as death:
             for job in jobs:
-                done.setdefault(job.position, left_by(death, job))
+                done.setdefault(job.position, unfinished_evaluation(death, job))
         return [done[position] for position in range(len(jobs))]
 
-    async def _jobs(self, tasks: Sequence[Task], evaluator: Evaluator | Sequence[Evaluator], run: InRun) -> list[Job]:
+    async def _jobs(
+        self, tasks: Sequence[Task], evaluator: Evaluator | Sequence[Evaluator], run: InRun
+    ) -> list[EvaluationRequest]:
         evaluators = list(evaluator) if isinstance(evaluator, Sequence) else [evaluator] * len(tasks)
         if len(evaluators) != len(tasks):
             raise ConfigError(f"{len(tasks)} tasks and {len(evaluators)} evaluators do not pair up", field="evaluator")
         self.check(*evaluators)
         records = await asyncio.to_thread(self._recording.records, run, evaluators)
-        pairs = zip(named(tasks), evaluators, strict=True)
-        return [Job(position, task, own, *records[id(own)]) for position, (task, own) in enumerate(pairs)]
+        pairs = zip(with_unique_ids(tasks), evaluators, strict=True)
+        return [EvaluationRequest(position, task, own, *records[id(own)]) for position, (task, own) in enumerate(pairs)]
 
     async def _stream(
         self, tasks: Iterable[Task], evaluator: Evaluator, run: InRun
@@ -268,8 +270,8 @@ class Engine:
         recorded = (await asyncio.to_thread(self._recording.records, run, [evaluator]))[id(evaluator)]
         runner, admission = await self._started()
         # The tasks of a record have their names already, and may be too many to hold all names.
-        names = tasks if run is not None and not isinstance(run, str) else named(tasks)
-        jobs = (Job(position, task, evaluator, *recorded) for position, task in enumerate(names))
+        names = tasks if run is not None and not isinstance(run, str) else with_unique_ids(tasks)
+        jobs = (EvaluationRequest(position, task, evaluator, *recorded) for position, task in enumerate(names))
         # Closed here and now when the caller stops early; otherwise the garbage collector would do it some time.
         async with aclosing(stream(runner, admission, jobs)) as finishing:
             async for item in finishing:

@@ -7,7 +7,7 @@
 
 A flow does no I/O, reads no clock and draws no random number that its parameters do not determine. It is therefore
 tested with `next()` and `.send()`, and replayed by sending it the replies that were recorded. The pattern is that of
-httpx's `auth_flow`. This module knows nothing of backends, batching or storage: `debate.runner` drives flows.
+httpx's `auth_flow`. This module knows nothing of backends, batching or storage: `debate.runtime.runner` drives flows.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ class Recall:
 
 
 @dataclass(frozen=True, slots=True)
-class Compute:
+class CallFunction:
     """Call a function that is no model's: a scorer, a proposer of thoughts. Answered with what it returns, or with a
     `Failure` of the reason `raised` or `timeout`.
 
@@ -190,7 +190,7 @@ class Gather:
     flows: tuple[Flow[Any], ...]
 
 
-Request = Generate | Recall | Compute | Gather
+Request = Generate | Recall | CallFunction | Gather
 Reply = Completion | Failure | tuple[Memory, ...] | tuple[Any, ...]
 Flow = Generator[Request, Any, T]
 
@@ -207,9 +207,9 @@ def recall(request: Recall) -> Flow[tuple[Memory, ...]]:
     return answer
 
 
-def compute(function: Callable[..., Any], *arguments: Any, seconds: float | None = None) -> Flow[Any]:
+def call_function(function: Callable[..., Any], *arguments: Any, seconds: float | None = None) -> Flow[Any]:
     """Yield a function to call and get what it returns, or a `Failure`."""
-    answer = yield Compute(function, arguments, seconds)
+    answer = yield CallFunction(function, arguments, seconds)
     return answer
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from debate.flow import Flow, compute
+from debate.flow import Flow, call_function
 from debate.types import Failure
 
 
@@ -57,7 +57,7 @@ def validate_and_improve(
     """
     attempts: list[Attempt] = []
     for left in range(tries, -1, -1):
-        verdict = yield from compute(validate, text)
+        verdict = yield from call_function(validate, text)
         if isinstance(verdict, Failure):
             return Improved((*attempts, Attempt(text, None, verdict)))
         attempts.append(Attempt(text, bool(verdict)))
@@ -76,4 +76,4 @@ def _better(improve: Callable[[str], Any], text: str) -> Flow[Any]:
     if inspect.isgeneratorfunction(improve):
         own: Flow[Any] = improve(text)
         return (yield from own)
-    return (yield from compute(improve, text))
+    return (yield from call_function(improve, text))

@@ -49,7 +49,7 @@ class Journal(Protocol):
         ...
 
 
-class TaskRecord(Journal, Protocol):
+class TaskJournal(Journal, Protocol):
     """What a run keeps of one task."""
 
     @property
@@ -62,7 +62,7 @@ class TaskRecord(Journal, Protocol):
         ...
 
 
-class Record(Protocol):
+class RunJournal(Protocol):
     """What a run keeps: where its answers and evaluations go, and come from when it is resumed."""
 
     @property
@@ -70,7 +70,7 @@ class Record(Protocol):
         """Seed and date, as they were when the run began."""
         ...
 
-    async def open(self, task: Task, settings: str) -> TaskRecord:
+    async def open(self, task: Task, settings: str) -> TaskJournal:
         """What is recorded of a task so far; a new task is added to the run.
 
         `settings` is the digest of the evaluator's settings of now.
@@ -81,7 +81,7 @@ class Record(Protocol):
         ...
 
 
-def spelt(address: Address) -> str:
+def format_address(address: Address) -> str:
     """An address as text: `0.2.1`."""
     return ".".join(map(str, address))
 

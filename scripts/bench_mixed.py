@@ -27,15 +27,15 @@ from bench_throughput import LENGTHS, Paced, Recorded, Result, Watched, fixed_le
 from measure_debates import make_tasks
 
 from debate import DebateEvaluator, StepEvaluator, Task, ValueEvaluator, VoteEvaluator
-from debate.admission import Admission
 from debate.backends import VLLM, Call
 from debate.evaluation import Evaluation
 from debate.evaluators.base import Evaluator, RunContext
 from debate.evaluators.step_judges import PromptedSteps
 from debate.flow import Completion
 from debate.hashing import derive
-from debate.runner import Runner
-from debate.stream import Job, stream
+from debate.runtime.admission import Admission
+from debate.runtime.runner import Runner
+from debate.runtime.scheduler import EvaluationRequest, stream
 
 SHORT: dict[str, Any] = {"reasoning_chars": 60}
 
@@ -87,7 +87,7 @@ async def mixed(backend: Paced | Watched, tasks: Sequence[Task]) -> tuple[list[E
         observe=lambda _, completion: completions.append(completion),
     )
     kinds = evaluators()
-    jobs = [Job(position, task, kinds[position % len(kinds)]) for position, task in enumerate(tasks)]
+    jobs = [EvaluationRequest(position, task, kinds[position % len(kinds)]) for position, task in enumerate(tasks)]
     found = [evaluation async for _, evaluation in stream(runner, admission, jobs)]
     return found, completions
 

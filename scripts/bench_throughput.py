@@ -35,13 +35,13 @@ from make_tiny_model import make_tiny_model
 from measure_debates import make_tasks
 
 from debate import DebateEvaluator, Task
-from debate.admission import Admission
 from debate.backends import VLLM, Call, Capacity
 from debate.evaluators.base import RunContext
 from debate.flow import Completion
 from debate.hashing import derive
-from debate.runner import Runner
-from debate.stream import Job, stream
+from debate.runtime.admission import Admission
+from debate.runtime.runner import Runner
+from debate.runtime.scheduler import EvaluationRequest, stream
 
 LENGTHS = (20, 30, 40, 160)
 """Tokens of a reply, one drawn for each turn: most are short and a few are long."""
@@ -167,7 +167,7 @@ async def run_engine(backend: Paced | Watched, tasks: Sequence[Task], evaluator:
         RunContext(seed=1, today="2026-01-01"),
         observe=lambda _, completion: completions.append(completion),
     )
-    jobs = [Job(position, task, evaluator) for position, task in enumerate(tasks)]
+    jobs = [EvaluationRequest(position, task, evaluator) for position, task in enumerate(tasks)]
     async for _, evaluation in stream(runner, admission, jobs):
         assert evaluation.tensor is not None
     return completions

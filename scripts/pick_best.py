@@ -28,7 +28,7 @@ from debate.backends import Backend, Call, Scripted
 from debate.errors import BackendError, ConfigError, DebateError
 from debate.jobs.evalset import check_evalset, read_evalset
 from debate.jobs.settings import RunSettings
-from debate.stream import named
+from debate.runtime.scheduler import with_unique_ids
 
 DEMO = Path(__file__).with_name("demo_tasks.jsonl")
 
@@ -38,7 +38,9 @@ def pick(engine: Engine, evaluator: DebateEvaluator, tasks: Iterable[Task]) -> I
     under_way: dict[str, Task] = {}
 
     def remembered() -> Iterator[Task]:
-        for task in named(tasks):  # equal tasks without an id get names of their own here, not only in the engine
+        for task in with_unique_ids(
+            tasks
+        ):  # equal tasks without an id get names of their own here, not only in the engine
             under_way[task.id] = task
             yield task
 

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from debate.evaluation import Evaluation
 from debate.evaluators.base import RunContext
 from debate.evaluators.debate import DebateEvaluator
-from debate.flow import Completion, Compute, Flow, Gather, Generate, Recall
+from debate.flow import CallFunction, Completion, Flow, Gather, Generate, Recall
 from debate.persona import Component, Persona, Profile
 from debate.prompts import Templates
 from debate.types import Failure, Memory, Task
@@ -49,7 +49,7 @@ def drive(flow: Flow[T], answer: Answerer, recall: Recaller = forgetful) -> T:
                 sent = Completion(said) if isinstance(said, str) else said
             case Recall():
                 sent = tuple(recall(request))
-            case Compute():
+            case CallFunction():
                 sent = request.function(*request.arguments)
             case Gather():
                 backwards = [drive(child, answer, recall) for child in reversed(request.flows)]

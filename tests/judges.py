@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from debate.evaluation import Evaluation
 from debate.evaluators.base import Evaluator
 from debate.evaluators.value import ValueEvaluator
-from debate.flow import Call, Completion, Compute, Flow, Gather, Generate
+from debate.flow import Call, CallFunction, Completion, Flow, Gather, Generate
 from debate.types import Failure, Task
 from tests.driving import RUN, Answerer, user_text
 
@@ -43,7 +43,7 @@ def play(flow: Flow[T], answer: Answerer = silent, waves: list[int] | None = Non
             case Generate():
                 said = answer(request)
                 sent = Completion(said) if isinstance(said, str) else said
-            case Compute():
+            case CallFunction():
                 sent = _called(request)
             case Gather():
                 if waves is not None:
@@ -54,7 +54,7 @@ def play(flow: Flow[T], answer: Answerer = silent, waves: list[int] | None = Non
                 raise AssertionError(f"asked for {request}")
 
 
-def _called(request: Compute) -> Any:
+def _called(request: CallFunction) -> Any:
     try:
         answer = request.function(*request.arguments)
         return asyncio.run(answer) if inspect.iscoroutine(answer) else answer

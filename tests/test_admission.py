@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from debate.admission import Admission
 from debate.evaluators.base import Footprint
+from debate.runtime.admission import Admission
 
 
 def tokens(n: int) -> Footprint:

@@ -12,7 +12,7 @@ from concurrent.futures import CancelledError, ThreadPoolExecutor
 
 import pytest
 
-from debate.loop_thread import LoopThread
+from debate.runtime.loop_thread import LoopThread
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from debate.evaluators.base import Evaluator, RunContext
 from debate.flow import Completion, Flow, Gather, Generate, Recall, gather, generate, recall
 from debate.journal import Answer, CallKey, Journal
 from debate.persona import Component, MemorySettings
-from debate.runner import Recaller, Runner
+from debate.runtime.runner import Retriever, Runner
 from debate.types import Failure, Memory, Usage
 from tests.small_flows import (
     Counted,
@@ -43,7 +43,7 @@ def evaluate(
     task: Task = TASK,
     seed: int = 0,
     journal: Journal | None = None,
-    memory: Recaller | None = None,
+    memory: Retriever | None = None,
 ) -> Evaluation:
     runner = Runner({"scripted": Scripted(script)}, RunContext(seed, "2026-01-31"), memory=memory)
     return asyncio.run(runner.evaluate(evaluator, task, journal))

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from debate import Evaluation, Task
-from debate.admission import Admission
 from debate.backends import Call, Scripted
 from debate.backends.scripted import Script
 from debate.errors import BackendDead, TaskError
 from debate.evaluators.base import Evaluator, Footprint, RunContext
-from debate.runner import Runner
-from debate.stream import Job, evaluate_one, named, stream
+from debate.runtime.admission import Admission
+from debate.runtime.runner import Runner
+from debate.runtime.scheduler import EvaluationRequest, evaluate_one, stream, with_unique_ids
 from tests.small_flows import Counted, FlowEvaluator, asks, by_seed, tasks
 
 UNTAKEN = 256
@@ -29,15 +29,15 @@ def parts(script: Script, limit: int = 3) -> tuple[Runner, Admission]:
     return Runner({"scripted": Scripted(script)}, RunContext()), Admission(limit=limit, cache_tokens=None)
 
 
-def jobs(given: Iterable[Task], evaluator: Evaluator | None = None) -> Iterator[Job]:
+def jobs(given: Iterable[Task], evaluator: Evaluator | None = None) -> Iterator[EvaluationRequest]:
     chosen = evaluator or asks(1)
-    return (Job(position, task, chosen) for position, task in enumerate(given))
+    return (EvaluationRequest(position, task, chosen) for position, task in enumerate(given))
 
 
 Items = AsyncGenerator[tuple[int, Evaluation]]
 
 
-def opened(script: Script, given: Iterable[Job], limit: int = 3) -> Items:
+def opened(script: Script, given: Iterable[EvaluationRequest], limit: int = 3) -> Items:
     return stream(*parts(script, limit), given)
 
 
@@ -54,7 +54,7 @@ def drained(items: Items, seconds: float = 10) -> list[tuple[int, Evaluation]]:
 
 
 def names(*given: tuple[str, str | None]) -> list[str]:
-    return [task.id for task in named(Task(x, ["a"], id=name) for x, name in given)]
+    return [task.id for task in with_unique_ids(Task(x, ["a"], id=name) for x, name in given)]
 
 
 def test_tasks_keep_their_names() -> None:
@@ -229,7 +229,7 @@ def test_closing_a_stream_cancels_what_is_under_way_and_leaves_the_room_free() -
         await items.aclose()
         assert sorted(cancelled) == ["t1", "t2", "t3"]
         assert admission.open == 0
-        again = await evaluate_one(runner, admission, Job(0, tasks(1)[0], asks(1)))
+        again = await evaluate_one(runner, admission, EvaluationRequest(0, tasks(1)[0], asks(1)))
         assert again.status == "ok"
 
     asyncio.run(scene())
@@ -291,7 +291,7 @@ def raises(*_: Any) -> Any:
     "broken", [FlowEvaluator(raises), FlowEvaluator(asks(1).body, size=raises)], ids=["flow", "footprint"]
 )
 def test_an_evaluator_that_raises_loses_its_own_task_alone(broken: Evaluator) -> None:
-    mixed = [Job(n, task, broken if n % 3 == 0 else asks(2)) for n, task in enumerate(tasks(10))]
+    mixed = [EvaluationRequest(n, task, broken if n % 3 == 0 else asks(2)) for n, task in enumerate(tasks(10))]
     found = dict(drained(opened(by_seed, mixed)))
     assert sorted(found) == list(range(10))
     for position, evaluation in found.items():
@@ -301,7 +301,7 @@ def test_an_evaluator_that_raises_loses_its_own_task_alone(broken: Evaluator) ->
 
 def test_evaluating_one_task_fails_as_it_would_in_a_stream() -> None:
     broken = FlowEvaluator(asks(1).body, size=raises)
-    evaluation = asyncio.run(evaluate_one(*parts(by_seed), Job(0, tasks(1)[0], broken)))
+    evaluation = asyncio.run(evaluate_one(*parts(by_seed), EvaluationRequest(0, tasks(1)[0], broken)))
     assert (evaluation.task_id, evaluation.status) == ("t0", "failed")
 
 

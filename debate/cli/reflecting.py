@@ -9,7 +9,7 @@ from debate.backends import Backend
 from debate.errors import CallError, ReplyError
 from debate.flow import RunContext
 from debate.memory.learning import Insight, reflection
-from debate.runner import Runner
+from debate.runtime.runner import Runner
 from debate.types import Memory
 
 

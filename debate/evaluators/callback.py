@@ -18,7 +18,7 @@ from debate.errors import ConfigError
 from debate.evaluation import Evaluation
 from debate.evaluators.base import Footprint, RunContext
 from debate.evaluators.outcome import Choosing, conclude
-from debate.flow import Flow, compute, gather
+from debate.flow import Flow, call_function, gather
 from debate.scorers.scales import scale_of
 from debate.types import Failure, Sample, Scale, ScoreStatus, Task
 
@@ -100,9 +100,9 @@ class CallbackEvaluator:
         given: list[Any] = [candidate if self.takes == "task" else candidate.text for candidate in task.candidates]
         x = task if self.takes == "task" else task.x
         if not self.combined:
-            calls = [compute(self.function, x, each, seconds=self.seconds) for each in given]
+            calls = [call_function(self.function, x, each, seconds=self.seconds) for each in given]
             return (yield from gather(calls))
-        answer = yield from compute(self.function, x, given, seconds=self.seconds)
+        answer = yield from call_function(self.function, x, given, seconds=self.seconds)
         if isinstance(answer, Failure):
             return [answer] * len(given)
         try:

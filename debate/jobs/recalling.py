@@ -6,14 +6,14 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 
 from debate.backends import Backend
-from debate.runner import Recaller
+from debate.runtime.runner import Retriever
 
 BUILT_IN = "built-in"
 """Stands for the seed memories alone, in a store of the run's own."""
 
 
 @contextmanager
-def recalling(url: str | None, now: float, backends: Mapping[str, Backend]) -> Generator[Recaller | None]:
+def recalling(url: str | None, now: float, backends: Mapping[str, Backend]) -> Generator[Retriever | None]:
     """What agents recall from; None where there is no memory.
 
     Raises:

@@ -10,7 +10,7 @@ from debate.backends.base import Capacity
 from debate.errors import BackendDead
 from debate.evaluators.base import Evaluator
 from debate.flow import Completion
-from debate.runner import Runner
+from debate.runtime.runner import Runner
 from debate.store import RunRecord
 
 

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from debate.backends import Backend, Call
-from debate.budget import Budget
 from debate.engine import Engine
 from debate.errors import BackendDead, ConfigError, StoreError, TaskError
 from debate.evaluation import Evaluation
@@ -29,8 +28,9 @@ from debate.jobs.folder import RunFolder
 from debate.jobs.recalling import recalling
 from debate.jobs.replay import reaggregate
 from debate.jobs.results import ResultsFile
-from debate.recording import settings_digest
-from debate.runner import Recaller
+from debate.runtime.budget import Budget
+from debate.runtime.run_registry import settings_digest
+from debate.runtime.runner import Retriever
 from debate.store import RunRecord, Store
 from debate.store.connecting import without_password
 from debate.store.totals import Totals
@@ -222,7 +222,7 @@ class _Session:
         with recalling(self.run.memory, self.record.started_at, self.backends) as memory:
             self._work(memory)
 
-    def _work(self, memory: Recaller | None) -> None:
+    def _work(self, memory: Retriever | None) -> None:
         run, record = self.run, self.record
         engine = Engine(
             self.backends,

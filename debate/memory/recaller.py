@@ -26,7 +26,7 @@ class _Waiting:
 
 
 class BatchingRecaller:
-    """Implements `debate.runner.Recaller`.
+    """Implements `debate.runtime.runner.Recaller`.
 
     Args:
         answer: answers many requests at once; it may take its time.

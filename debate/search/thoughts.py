@@ -13,7 +13,7 @@ from debate.errors import ConfigError
 from debate.evaluation import Evaluation
 from debate.evaluators.base import Evaluator
 from debate.hashing import digest
-from debate.loop_thread import LoopThread
+from debate.runtime.loop_thread import LoopThread
 from debate.types import Task
 
 P = ParamSpec("P")

@@ -10,7 +10,7 @@ from typing import Any
 from debate.evaluation import Evaluation, as_memory, plain
 from debate.flow import Call, Completion, Recall
 from debate.hashing import digest
-from debate.journal import Answer, CallKey, recall_hash, spelt
+from debate.journal import Answer, CallKey, format_address, recall_hash
 from debate.types import Candidate, Failure, Task, Usage
 
 Row = dict[str, Any]
@@ -55,7 +55,7 @@ def content_hash(data: Row) -> str:
 def call_row(key: CallKey, call: Call | Recall, answer: Answer) -> Row:
     """An answer's row, without its run and position."""
     row: Row = dict.fromkeys(_CALL_COLUMNS)
-    row |= {"address": spelt(key.address), "attempt": key.attempt, "take": key.take, "created_at": time.time()}
+    row |= {"address": format_address(key.address), "attempt": key.attempt, "take": key.take, "created_at": time.time()}
     row |= {
         "neutralised": 0,
         "is_cached": False,

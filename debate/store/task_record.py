@@ -11,7 +11,7 @@ from sqlalchemy import Connection, delete
 from debate.errors import RunChanged
 from debate.evaluation import Evaluation
 from debate.flow import Call, Recall
-from debate.journal import Address, Answer, CallKey, spelt
+from debate.journal import Address, Answer, CallKey, format_address
 from debate.store.database import Database
 from debate.store.rows import Row, call_row, evaluation_row
 from debate.store.tables import CALLS, EVALUATIONS, TURNS
@@ -54,7 +54,7 @@ class KeptTask:
 
     def take(self, address: Address) -> int:
         """The task's take for calls that are asked again, else that of the recorded answer."""
-        place = spelt(address)
+        place = format_address(address)
         if place in self.reopened:
             return self.current_take
         if not self.current_take:
@@ -63,7 +63,7 @@ class KeptTask:
 
     def get(self, key: CallKey, prompt_hash: str, seed: int | None = None) -> Answer | None:
         """The recorded answer; one of an older take is none where the call is asked again."""
-        place = (spelt(key.address), key.attempt)
+        place = (format_address(key.address), key.attempt)
         kept = self.recorded.get(place)
         if kept is not None and kept.take == key.take:
             if kept.prompt_hash == prompt_hash or self._has_left_the_record:

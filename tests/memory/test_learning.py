@@ -16,7 +16,7 @@ from debate.errors import ReplyError
 from debate.flow import RunContext
 from debate.memory import HashingEmbedder, MemoryStore
 from debate.memory.learning import Insight, reflection, remember, write_insights
-from debate.runner import Runner
+from debate.runtime.runner import Runner
 from debate.types import Memory
 from tests.small_flows import by_seed, debates, tasks
 

@@ -12,7 +12,7 @@ from debate import DebateEvaluator, Engine, Profile, Task
 from debate.flow import Call, Completion, Recall, RunContext
 from debate.memory import HashingEmbedder, MemoryStore
 from debate.persona import Component, MemorySettings, Persona
-from debate.runner import Recaller, Runner
+from debate.runtime.runner import Retriever, Runner
 from debate.types import Memory
 
 pytestmark = pytest.mark.vllm
@@ -32,7 +32,7 @@ def evaluator() -> DebateEvaluator:
 class Noting:
     """A recaller that notes what it is asked."""
 
-    def __init__(self, inner: Recaller) -> None:
+    def __init__(self, inner: Retriever) -> None:
         self._inner = inner
         self.asked: list[Recall] = []
 

@@ -12,11 +12,11 @@ import pytest
 
 from debate import Engine, Evaluation, Task
 from debate.backends import Call, Scripted
-from debate.budget import Budget
 from debate.errors import BackendDead, BudgetSpent, CallError, ConfigError, RunChanged
 from debate.evaluators.base import Evaluator
 from debate.flow import Recall
 from debate.persona import Component, MemorySettings, Persona, Profile
+from debate.runtime.budget import Budget
 from debate.store import RunRecord, Store
 from debate.types import Memory
 from tests.small_flows import Counted, by_seed, debates, gathers, plain, tasks

@@ -15,7 +15,7 @@ from debate.errors import ConfigError
 from debate.evaluators.base import Evaluator
 from debate.flow import RunContext
 from debate.hashing import digest
-from debate.journal import Record
+from debate.journal import RunJournal
 
 if TYPE_CHECKING:  # it loads SQLAlchemy
     from debate.store import RunRecord, Store
@@ -26,11 +26,11 @@ def settings_digest(evaluator: Evaluator) -> str:
     return digest(evaluator.describe())
 
 
-Recorded = tuple[Record | None, str]
+Recorded = tuple[RunJournal | None, str]
 """A record, and the digest of the evaluator's settings; None where nothing is recorded."""
 
 
-class Recording:
+class RunRegistry:
     """The runs that one engine records into.
 
     Args:
@@ -47,7 +47,7 @@ class Recording:
         self._runs: dict[str, tuple[str, RunRecord]] = {}
         self._lock = threading.Lock()
 
-    def records(self, run: str | Record | None, evaluators: Sequence[Evaluator]) -> dict[int, Recorded]:
+    def records(self, run: str | RunJournal | None, evaluators: Sequence[Evaluator]) -> dict[int, Recorded]:
         """Where each evaluator is recorded, by `id(evaluator)`.
 
         Raises:

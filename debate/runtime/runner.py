@@ -16,14 +16,14 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from debate.backends.base import Backend
-from debate.budget import Budget
-from debate.computing import Computer
 from debate.errors import ENDS_A_RUN, CallError, ConfigError, DebateError
 from debate.evaluation import Evaluation, failed
 from debate.evaluators.base import Evaluator
-from debate.flow import Call, Completion, Compute, Flow, Gather, Generate, Recall, RunContext
+from debate.flow import Call, CallFunction, Completion, Flow, Gather, Generate, Recall, RunContext
 from debate.hashing import derive, digest
-from debate.journal import Address, CallKey, Journal, recall_hash, spelt
+from debate.journal import Address, CallKey, Journal, format_address, recall_hash
+from debate.runtime.budget import Budget
+from debate.runtime.functions import FunctionExecutor
 from debate.types import Failure, Memory, Task, Usage
 
 _log = logging.getLogger("debate")
@@ -32,7 +32,7 @@ Observer = Callable[[Call, Completion], None]
 """Is told of every completion that a backend gave, once it is recorded."""
 
 
-class Recaller(Protocol):
+class Retriever(Protocol):
     """A memory that flows can ask."""
 
     async def recall(self, request: Recall) -> Sequence[Memory]:
@@ -41,21 +41,21 @@ class Recaller(Protocol):
 
 
 @runtime_checkable
-class Remembers(Protocol):
+class HasRetriever(Protocol):
     """A store of memories that makes a recaller, such as `debate.memory.MemoryStore`."""
 
-    def recaller(self) -> Recaller:
+    def recaller(self) -> Retriever:
         """One that counts ages to now."""
         ...
 
 
-def as_recaller(memory: Recaller | Remembers | None) -> Recaller | None:
+def as_retriever(memory: Retriever | HasRetriever | None) -> Retriever | None:
     """What flows are to ask: a memory as it is, a store's recaller, or nothing."""
-    return memory.recaller() if isinstance(memory, Remembers) else memory
+    return memory.recaller() if isinstance(memory, HasRetriever) else memory
 
 
 @dataclass(frozen=True, slots=True)
-class _Way:
+class _EvaluationContext:
     """What holds for one evaluation under way, at every depth of its flows."""
 
     run: RunContext
@@ -79,7 +79,7 @@ class Runner:
         run: RunContext,
         *,
         observe: Observer | None = None,
-        memory: Recaller | None = None,
+        memory: Retriever | None = None,
         budget: Budget | None = None,
         task_seconds: float | None = None,
     ) -> None:
@@ -90,7 +90,7 @@ class Runner:
         self._memory = memory
         self._budget = budget or Budget()
         self._task_seconds = task_seconds
-        self._computer = Computer()
+        self._computer = FunctionExecutor()
 
     async def evaluate(
         self, evaluator: Evaluator, task: Task, journal: Journal | None = None, run: RunContext | None = None
@@ -101,7 +101,9 @@ class Runner:
             BackendDead, StoreError, BudgetSpent, RunChanged: when no evaluation can go on.
         """
         now = asyncio.get_running_loop().time()
-        way = _Way(run or self.run, journal, None if self._task_seconds is None else now + self._task_seconds)
+        way = _EvaluationContext(
+            run or self.run, journal, None if self._task_seconds is None else now + self._task_seconds
+        )
         try:
             evaluation, _ = await self._drive(evaluator.flow(task, way.run), way, ())
             return evaluation
@@ -112,10 +114,10 @@ class Runner:
 
     async def drive(self, flow: Flow[T]) -> T:
         """Drive a flow that is no evaluation to its end, unrecorded. Raises whatever it raises."""
-        value, _ = await self._drive(flow, _Way(self.run, None, None), ())
+        value, _ = await self._drive(flow, _EvaluationContext(self.run, None, None), ())
         return value
 
-    async def _drive(self, flow: Flow[Any], way: _Way, address: Address) -> tuple[Any, Usage]:
+    async def _drive(self, flow: Flow[Any], way: _EvaluationContext, address: Address) -> tuple[Any, Usage]:
         """Drive one flow to its end: what it returns, and what it and its children used."""
         began = time.perf_counter()
         usage, ordinal, answer = Usage(), -1, None
@@ -133,7 +135,7 @@ class Runner:
                             usage += answer.usage
                     case Recall():
                         answer = await self._recall(request, way, here)
-                    case Compute():
+                    case CallFunction():
                         answer = await self._computer.compute(request)
                     case Gather(flows):
                         answer, used = await self._gather(flows, way, here)
@@ -147,7 +149,9 @@ class Runner:
         finally:
             flow.close()
 
-    async def _gather(self, flows: Sequence[Flow[Any]], way: _Way, here: Address) -> tuple[tuple[Any, ...], Usage]:
+    async def _gather(
+        self, flows: Sequence[Flow[Any]], way: _EvaluationContext, here: Address
+    ) -> tuple[tuple[Any, ...], Usage]:
         """Drive child flows side by side; the first that raises ends the others."""
         tasks = [asyncio.ensure_future(self._drive(flow, way, (*here, n))) for n, flow in enumerate(flows)]
         try:
@@ -159,15 +163,15 @@ class Runner:
             raise
         return tuple(value for value, _ in results), sum((used for _, used in results), Usage())
 
-    async def _generate(self, request: Generate, way: _Way, here: Address) -> Completion | Failure:
+    async def _generate(self, request: Generate, way: _EvaluationContext, here: Address) -> Completion | Failure:
         key = way.key(here, request.attempt)
         call = self._call(request, way.run, key.take)
         if way.journal is not None:
             recorded = way.journal.get(key, call.prompt_hash, call.seed)
             if isinstance(recorded, Completion | Failure):
-                return replace(recorded, call=spelt(here))
+                return replace(recorded, call=format_address(here))
         self._budget.check()
-        answer = replace(await self._ask(call, way.deadline), call=spelt(here))
+        answer = replace(await self._ask(call, way.deadline), call=format_address(here))
         if isinstance(answer, Completion):
             self._budget.spend(answer)
         if way.journal is not None and not _is_out_of_time(answer):
@@ -187,7 +191,7 @@ class Runner:
                 raise
             return Failure("time_budget", f"no reply within the {self._task_seconds} s that an evaluation has")
 
-    async def _recall(self, request: Recall, way: _Way, here: Address) -> tuple[Memory, ...]:
+    async def _recall(self, request: Recall, way: _EvaluationContext, here: Address) -> tuple[Memory, ...]:
         key = way.key(here)
         if way.journal is not None:
             recorded = way.journal.get(key, recall_hash(request))

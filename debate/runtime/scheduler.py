@@ -11,30 +11,30 @@ from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from debate.admission import Admission
 from debate.errors import ENDS_A_RUN, BackendDead, DebateError, TaskError
 from debate.evaluation import Evaluation, failed
 from debate.evaluators.base import Evaluator
-from debate.journal import Record
-from debate.runner import Runner, failed_by
+from debate.journal import RunJournal
+from debate.runtime.admission import Admission
+from debate.runtime.runner import Runner, failed_by
 from debate.types import Failure, Task
 
 _UNTAKEN = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class EvaluationRequest:
     """A task under its name in the run, its evaluator, its place in the input, and where it is recorded."""
 
     position: int
     task: Task
     evaluator: Evaluator
-    record: Record | None = None
+    record: RunJournal | None = None
     settings: str = ""
     """Digest of the evaluator's settings, for the record."""
 
 
-def named(tasks: Iterable[Task]) -> Iterator[Task]:
+def with_unique_ids(tasks: Iterable[Task]) -> Iterator[Task]:
     """The tasks with names that are theirs alone: of equal tasks without an id, later ones get `-2`, `-3`, ...
 
     Raises:
@@ -54,13 +54,15 @@ def named(tasks: Iterable[Task]) -> Iterator[Task]:
             yield Task(task.x, task.candidates, name, task.context, task.metadata)
 
 
-async def stream(runner: Runner, admission: Admission, jobs: Iterable[Job]) -> AsyncGenerator[tuple[int, Evaluation]]:
+async def stream(
+    runner: Runner, admission: Admission, jobs: Iterable[EvaluationRequest]
+) -> AsyncGenerator[tuple[int, Evaluation]]:
     """Yield (position, evaluation) as they finish.
 
     When the backend dies, or another of `ENDS_A_RUN` comes up, the evaluations under way come back as failed, and then
     it is raised. Errors of the iterable itself are raised once what is under way has been cancelled.
     """
-    state = _Stream(runner, admission, jobs)
+    state = _Scheduler(runner, admission, jobs)
     feeder = asyncio.ensure_future(state.feed())
     try:
         while (item := await state.finished.get()) is not None:
@@ -72,13 +74,13 @@ async def stream(runner: Runner, admission: Admission, jobs: Iterable[Job]) -> A
         await _cancel([feeder, *state.under_way])
 
 
-def left_by(death: DebateError, job: Job) -> Evaluation:
+def unfinished_evaluation(death: DebateError, job: EvaluationRequest) -> Evaluation:
     """What a job comes to that the end of its run left undone. It is never recorded."""
     failure = Failure("backend_dead" if isinstance(death, BackendDead) else "run_ended", death.message)
     return failed(job.task.id, job.evaluator.name, len(job.task.candidates), failure, job.evaluator.scale)
 
 
-async def evaluate_one(runner: Runner, admission: Admission, job: Job) -> Evaluation:
+async def evaluate_one(runner: Runner, admission: Admission, job: EvaluationRequest) -> Evaluation:
     """Evaluate one job once there is room for it."""
     try:
         footprint = job.evaluator.footprint(job.task)
@@ -91,7 +93,7 @@ async def evaluate_one(runner: Runner, admission: Admission, job: Job) -> Evalua
         admission.leave(cost)
 
 
-async def _recorded(runner: Runner, job: Job) -> Evaluation:
+async def _recorded(runner: Runner, job: EvaluationRequest) -> Evaluation:
     """Evaluate a job and record it; one that is recorded already is not evaluated again."""
     if job.record is None:
         return await runner.evaluate(job.evaluator, job.task)
@@ -106,10 +108,10 @@ async def _recorded(runner: Runner, job: Job) -> Evaluation:
     return evaluation
 
 
-class _Stream:
+class _Scheduler:
     """One stream under way. A job waits for room in the feeder, so that jobs start in order."""
 
-    def __init__(self, runner: Runner, admission: Admission, jobs: Iterable[Job]) -> None:
+    def __init__(self, runner: Runner, admission: Admission, jobs: Iterable[EvaluationRequest]) -> None:
         self.runner = runner
         self.admission = admission
         self.jobs = iter(jobs)
@@ -133,7 +135,7 @@ class _Stream:
         # Not in a `finally`: a cancelled feeder has nobody who takes from the queue, and a full one would hold it.
         await self.finished.put(None)
 
-    async def _start(self, job: Job) -> None:
+    async def _start(self, job: EvaluationRequest) -> None:
         try:
             footprint = job.evaluator.footprint(job.task)
         except Exception as error:
@@ -144,12 +146,12 @@ class _Stream:
         self.under_way.add(task)
         task.add_done_callback(self.under_way.discard)
 
-    async def _next(self) -> Job | None:
+    async def _next(self) -> EvaluationRequest | None:
         if self.reads_inline:
             return next(self.jobs, None)
         return await asyncio.to_thread(next, self.jobs, None)
 
-    async def _one(self, job: Job, cost: int) -> None:
+    async def _one(self, job: EvaluationRequest, cost: int) -> None:
         try:
             evaluation = await self._evaluate(job)
             # Room is given back only when the result has found a place: nobody taking results holds up new debates.
@@ -157,13 +159,13 @@ class _Stream:
         finally:
             self.admission.leave(cost)
 
-    async def _evaluate(self, job: Job) -> Evaluation:
+    async def _evaluate(self, job: EvaluationRequest) -> Evaluation:
         if self.death is None:
             try:
                 return await _recorded(self.runner, job)
             except ENDS_A_RUN as death:
                 self.death = self.death or death
-        return left_by(self.death, job)
+        return unfinished_evaluation(self.death, job)
 
 
 async def _cancel(tasks: Iterable[asyncio.Future[Any]]) -> None:

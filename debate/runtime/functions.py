@@ -16,20 +16,20 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from debate.errors import ENDS_A_RUN
-from debate.flow import Compute
+from debate.flow import CallFunction
 from debate.types import Failure
 
 _log = logging.getLogger("debate")
 _MOST_THREADS = 16
 
 
-class Computer:
-    """Answers `Compute` requests. Belongs to the event loop that it is first used on."""
+class FunctionExecutor:
+    """Answers `CallFunction` requests. Belongs to the event loop that it is first used on."""
 
     def __init__(self) -> None:
         self._room = asyncio.Semaphore(_MOST_THREADS)
 
-    async def compute(self, request: Compute) -> Any:
+    async def compute(self, request: CallFunction) -> Any:
         """What the function returns; whatever it raises becomes a failure."""
         name = getattr(request.function, "__name__", type(request.function).__name__)
         try:
