@@ -10,13 +10,13 @@ import logging
 from abc import ABC, abstractmethod
 from dataclasses import replace
 
-from debate.backends.addresses import check_base_url
 from debate.backends.base import Call, Capacity
 from debate.backends.neutral import neutral_messages
-from debate.backends.patience import Patience
-from debate.backends.persistence import Persistence
 from debate.errors import ConfigError
 from debate.flow import Completion
+from debate.net.retrier import Retrier
+from debate.net.retry import RetryPolicy
+from debate.net.urls import check_base_url
 
 log = logging.getLogger("debate")
 
@@ -24,7 +24,7 @@ log = logging.getLogger("debate")
 class ChatServer(ABC):
     """A chat server at `base_url` that is asked at most `slots` times at once."""
 
-    def __init__(self, model: str, base_url: str, *, slots: int, patience: Patience | None) -> None:
+    def __init__(self, model: str, base_url: str, *, slots: int, patience: RetryPolicy | None) -> None:
         if not model.strip():
             raise ConfigError("must not be empty", field="model")
         if slots < 1:
@@ -32,19 +32,19 @@ class ChatServer(ABC):
         self.model = model
         self.base_url = check_base_url(base_url)
         self.capacity = Capacity(slots)
-        self.patience = patience or Patience()
+        self.patience = patience or RetryPolicy()
         self._begin()
 
     def _begin(self) -> None:
         """Forget the troubles of an earlier start. What waits here belongs to the event loop it first waits on."""
-        self.persistence = Persistence(self.patience, f"{self.model} at {self.base_url}")
+        self.persistence = Retrier(self.patience, f"{self.model} at {self.base_url}")
         self._room = asyncio.Semaphore(self.capacity.slots)
 
     async def generate(self, call: Call) -> Completion:
         """Ask, again where that may help.
 
         Raises:
-            CallError, BackendDead: see `Persistence.call`.
+            CallError, BackendDead: see `Retrier.call`.
         """
         messages, neutralised = neutral_messages(call.prompt)
         async with self._room:
@@ -61,7 +61,7 @@ class ChatServer(ABC):
 
     @abstractmethod
     async def _ask(self, call: Call, messages: list[dict[str, str]]) -> Completion:
-        """Make one attempt; raises `ServerFault`."""
+        """Make one attempt; raises `TransportError`."""
 
 
 def count(value: object) -> int:

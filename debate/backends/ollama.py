@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 from debate.backends.base import Call
 from debate.backends.chat import ChatServer, count
-from debate.backends.patience import Patience, ServerFault, fault_of_status
 from debate.errors import ConfigError
 from debate.flow import Completion
+from debate.net.retry import RetryPolicy, TransportError, error_from_status
 from debate.types import Usage
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Ollama(ChatServer):
         *,
         context_length: int = 16384,
         slots: int = 8,
-        patience: Patience | None = None,
+        patience: RetryPolicy | None = None,
     ) -> None:
         super().__init__(model, base_url.rstrip("/").removesuffix("/api"), slots=slots, patience=patience)
         if context_length < 1:
@@ -69,16 +69,16 @@ class Ollama(ChatServer):
         try:
             response = await self._client.post(f"{self.base_url}/api/chat", json=self._body(call, messages))
         except httpx2.TimeoutException:
-            raise ServerFault("timeout", "the server did not answer in time", is_retryable=True) from None
+            raise TransportError("timeout", "the server did not answer in time", is_retryable=True) from None
         except httpx2.HTTPError as error:
             message = f"no connection: {error or type(error).__name__}"
-            raise ServerFault("no_connection", message, is_retryable=True) from None
+            raise TransportError("no_connection", message, is_retryable=True) from None
         data = _json(response)
         if response.status_code != 200:
             message = str(data.get("error", response.reason_phrase))[:500]
             if response.status_code == 404:
                 message += f" (`ollama pull {self.model}` fetches it)"
-            raise fault_of_status(response.status_code, message, response.headers.get("retry-after"))
+            raise error_from_status(response.status_code, message, response.headers.get("retry-after"))
         return self._completion(data)
 
     def _body(self, call: Call, messages: list[dict[str, str]]) -> dict[str, Any]:
@@ -92,10 +92,10 @@ class Ollama(ChatServer):
         message: Any = data.get("message")
         text = cast("dict[str, Any]", message).get("content") if isinstance(message, dict) else None
         if not isinstance(text, str) or data.get("done") is False:
-            raise ServerFault("bad_answer", "an answer without a finished message", is_retryable=True)
+            raise TransportError("bad_answer", "an answer without a finished message", is_retryable=True)
         prompt_tokens, completion_tokens = count(data.get("prompt_eval_count")), count(data.get("eval_count"))
         if prompt_tokens >= self._context_length:
-            raise ServerFault(
+            raise TransportError(
                 "context_length",
                 f"the prompt fills the context of {self._context_length} tokens and may have been cut; "
                 "raise context_length, or show less of the debate with history=1",
@@ -115,4 +115,4 @@ def _json(response: httpx2.Response) -> dict[str, Any]:
         return cast("dict[str, Any]", data)
     if response.status_code != 200:
         return {}
-    raise ServerFault("bad_answer", "an answer that is no JSON object", is_retryable=True)
+    raise TransportError("bad_answer", "an answer that is no JSON object", is_retryable=True)

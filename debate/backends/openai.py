@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 from debate.backends.base import Call
 from debate.backends.chat import ChatServer, count, log
-from debate.backends.patience import Patience, ServerFault, fault_of_status
 from debate.backends.schema_forms import SchemaForms, response_format
 from debate.errors import ConfigError
 from debate.flow import Completion
+from debate.net.retry import RetryPolicy, TransportError, error_from_status
 from debate.types import Usage
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class OpenAICompatible(ChatServer):
         *,
         api_key_env: str = "OPENAI_API_KEY",
         slots: int = 64,
-        patience: Patience | None = None,
+        patience: RetryPolicy | None = None,
         structured: str | None = None,
         extra_body: Mapping[str, Any] | None = None,
     ) -> None:
@@ -106,7 +106,7 @@ class OpenAICompatible(ChatServer):
             parameters = self._parameters(call)
             try:
                 return await self._request(messages, {**parameters, **form})
-            except ServerFault as fault:
+            except TransportError as fault:
                 named = _UNSUPPORTED.search(fault.message) if fault.status in (400, 422) else None
                 if named is None or named[1] not in parameters:
                     raise
@@ -136,13 +136,13 @@ class OpenAICompatible(ChatServer):
         except openai.APIStatusError as error:
             raise self._fault(error) from None
         except openai.APITimeoutError:
-            raise ServerFault("timeout", "the server did not answer in time", is_retryable=True) from None
+            raise TransportError("timeout", "the server did not answer in time", is_retryable=True) from None
         except openai.APIConnectionError as error:
             message = self._shown(f"no connection: {error.__cause__ or error}")
-            raise ServerFault("no_connection", message, is_retryable=True) from None
+            raise TransportError("no_connection", message, is_retryable=True) from None
         except (openai.OpenAIError, ValueError, TypeError) as error:
             message = self._shown(f"an answer that is not a completion: {error}")
-            raise ServerFault("bad_answer", message, is_retryable=True) from None
+            raise TransportError("bad_answer", message, is_retryable=True) from None
         return self._completion(answer)
 
     def _completion(self, answer: Any) -> Completion:
@@ -151,23 +151,23 @@ class OpenAICompatible(ChatServer):
             message, reason, used = choice["message"], choice.get("finish_reason"), answer.get("usage")
             text, refusal = message.get("content"), message.get("refusal")
         except (AttributeError, IndexError, KeyError, TypeError):
-            raise ServerFault("bad_answer", "an answer that is not a completion", is_retryable=True) from None
+            raise TransportError("bad_answer", "an answer that is not a completion", is_retryable=True) from None
         if not isinstance(text, str):
             problem = self._shown(f"the model refused: {refusal}") if refusal else "an answer without text"
-            raise ServerFault("no_text", problem, is_retryable=not refusal)
+            raise TransportError("no_text", problem, is_retryable=not refusal)
         tokens = _mapping(used)
         cached = _mapping(tokens.get("prompt_tokens_details")).get("cached_tokens")
         usage = Usage(count(tokens.get("prompt_tokens")), count(cached), count(tokens.get("completion_tokens")), 1)
         return Completion(text, reason if isinstance(reason, str) else "stop", usage)
 
-    def _fault(self, error: APIStatusError) -> ServerFault:
+    def _fault(self, error: APIStatusError) -> TransportError:
         body = cast("object", error.body)
         detail: object = cast("dict[str, object]", body).get("message") if isinstance(body, dict) else body
         message = self._shown(str(detail or error.message))
         if error.status_code in (401, 403):
             message += f" (the key is read from {self._api_key_env})"
         header = error.response.headers.get("retry-after")
-        return fault_of_status(error.status_code, message, header, details=json.dumps(body, default=str))
+        return error_from_status(error.status_code, message, header, details=json.dumps(body, default=str))
 
     def _key(self) -> str:
         return os.environ.get(self._api_key_env, "").strip()

@@ -11,8 +11,8 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar, cast
 
-from debate.backends.patience import ServerFault
 from debate.errors import ConfigError
+from debate.net.retry import TransportError
 
 T = TypeVar("T")
 log = logging.getLogger("debate")
@@ -45,19 +45,19 @@ class SchemaForms:
         """What `ask(form)` answers, with a weaker form where the server does not take this one.
 
         Raises:
-            ServerFault: of the strongest form, when no weaker one helped.
+            TransportError: of the strongest form, when no weaker one helped.
         """
         form = self.current
         try:
             answer = await ask(form)
-        except ServerFault as fault:
+        except TransportError as fault:
             if not is_about_the_form(fault):
                 raise
             return await self._weaker(ask, form, fault)
         self._is_known = self._is_known or form == self.current
         return answer
 
-    async def _weaker(self, ask: Callable[[str], Awaitable[T]], form: str, fault: ServerFault) -> T:
+    async def _weaker(self, ask: Callable[[str], Awaitable[T]], form: str, fault: TransportError) -> T:
         async with self._searching:
             if not self._is_known:
                 return await self._search(ask, form, fault)
@@ -65,11 +65,11 @@ class SchemaForms:
             raise fault
         return await ask(self.current)
 
-    async def _search(self, ask: Callable[[str], Awaitable[T]], form: str, fault: ServerFault) -> T:
+    async def _search(self, ask: Callable[[str], Awaitable[T]], form: str, fault: TransportError) -> T:
         for weaker in FORMS[FORMS.index(form) + 1 :]:
             try:
                 answer = await ask(weaker)
-            except ServerFault as again:
+            except TransportError as again:
                 if not is_about_the_form(again):
                     raise
                 continue
@@ -82,7 +82,7 @@ class SchemaForms:
         raise fault
 
 
-def is_about_the_form(fault: ServerFault) -> bool:
+def is_about_the_form(fault: TransportError) -> bool:
     """Whether a server refused a request for the form of its schema."""
     said = f"{fault.message} {fault.details}"
     return fault.status in (400, 422, 500, 501) and _ABOUT_THE_FORM.search(said) is not None

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, cast
 from debate.backends.base import Call
 from debate.backends.batching import Batcher
 from debate.backends.chat import ChatServer
-from debate.backends.patience import Patience, ServerFault, fault_of_status
 from debate.errors import ConfigError, TaskError
 from debate.flow import Completion
+from debate.net.retry import RetryPolicy, TransportError, error_from_status
 from debate.types import Usage
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class ValueServer(ChatServer):
         model: str = "value",
         batch_size: int = 16,
         slots: int = 64,
-        patience: Patience | None = None,
+        patience: RetryPolicy | None = None,
         transport: httpx2.AsyncBaseTransport | None = None,
     ) -> None:
         super().__init__(model, base_url.rstrip("/").removesuffix("/forward"), slots=slots, patience=patience)
@@ -97,7 +97,7 @@ class ValueServer(ChatServer):
         """Ask for a value, again where that may help; its roles are kept as they are.
 
         Raises:
-            CallError, BackendDead: see `Persistence.call`.
+            CallError, BackendDead: see `Retrier.call`.
         """
         async with self._room:
             return await self.persistence.call(lambda: self._ask(call, call.messages))
@@ -117,12 +117,12 @@ class ValueServer(ChatServer):
         try:
             response = await self._client.post(f"{self.base_url}/forward", content=body, headers=headers)
         except httpx2.TimeoutException:
-            raise ServerFault("timeout", "the server did not answer in time", is_retryable=True) from None
+            raise TransportError("timeout", "the server did not answer in time", is_retryable=True) from None
         except httpx2.HTTPError as error:
             message = f"no connection: {error or type(error).__name__}"
-            raise ServerFault("no_connection", message, is_retryable=True) from None
+            raise TransportError("no_connection", message, is_retryable=True) from None
         if response.status_code != 200:
-            raise fault_of_status(response.status_code, response.text[:500], response.headers.get("retry-after"))
+            raise error_from_status(response.status_code, response.text[:500], response.headers.get("retry-after"))
         return _values(response, len(batch))
 
 
@@ -134,7 +134,7 @@ def _values(response: httpx2.Response, n: int) -> list[float]:
     result: Any = cast("dict[str, Any]", data).get("result") if isinstance(data, dict) else None
     values = cast("list[Any]", result) if isinstance(result, list) else []
     if len(values) != n or not all(_is_number(value) for value in values):
-        raise ServerFault("bad_answer", f"an answer without a `result` of {n} numbers", is_retryable=True)
+        raise TransportError("bad_answer", f"an answer without a `result` of {n} numbers", is_retryable=True)
     return [float(value) for value in values]
 
 

@@ -76,7 +76,7 @@ class ModelSettings(BaseModel):
     backend: BackendName = "vllm"
     base_url: str | None = None
     engine_args: dict[str, Any] = {}
-    """Further parameters of the backend; for a server also those of its `Patience`."""
+    """Further parameters of the backend; for a server also those of its `RetryPolicy`."""
 
     def open_backend(self, name: str) -> Backend:
         """The backend, not yet started."""

@@ -6,8 +6,8 @@ import socket
 
 import pytest
 
-from debate.backends.addresses import check_base_url
 from debate.errors import ConfigError
+from debate.net.urls import check_base_url
 
 
 @pytest.mark.parametrize(

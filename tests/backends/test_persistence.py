@@ -12,21 +12,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from debate.backends.patience import Patience, ServerFault, fault_of_status, retry_after
-from debate.backends.persistence import Persistence
 from debate.errors import BackendDead, BackendError, CallError, ConfigError
+from debate.net.retrier import Retrier
+from debate.net.retry import RetryPolicy, TransportError, error_from_status, retry_after
 
-QUICK = Patience(first_wait=0.001, longest_wait=0.01, timeout=0.2, deadline=5)
+QUICK = RetryPolicy(first_wait=0.001, longest_wait=0.01, timeout=0.2, deadline=5)
 
 
-def server_error(header: str | None = None) -> ServerFault:
-    return fault_of_status(503, "busy", header)
+def server_error(header: str | None = None) -> TransportError:
+    return error_from_status(503, "busy", header)
 
 
 class Server:
     """Fails as often as it is told, then answers."""
 
-    def __init__(self, *faults: ServerFault, forever: ServerFault | None = None) -> None:
+    def __init__(self, *faults: TransportError, forever: TransportError | None = None) -> None:
         self.faults = list(faults)
         self.forever = forever
         self.asked = 0
@@ -40,20 +40,20 @@ class Server:
         return "answer"
 
 
-def call(server: Callable[[], Awaitable[str]], patience: Patience = QUICK) -> str:
-    return asyncio.run(Persistence(patience, "m").call(server))
+def call(server: Callable[[], Awaitable[str]], patience: RetryPolicy = QUICK) -> str:
+    return asyncio.run(Retrier(patience, "m").call(server))
 
 
 @pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 504, 529])
 def test_what_may_pass_is_tried_again(status: int) -> None:
-    server = Server(*[fault_of_status(status, "later", None)] * 4)
+    server = Server(*[error_from_status(status, "later", None)] * 4)
     assert call(server) == "answer"
     assert server.asked == 5
 
 
 @pytest.mark.parametrize("status", [400, 401, 402, 403, 404, 413, 422, 302, 307])
 def test_what_cannot_get_better_is_asked_once(status: int) -> None:
-    server = Server(forever=fault_of_status(status, "never", None))
+    server = Server(forever=error_from_status(status, "never", None))
     with pytest.raises(BackendError, match=f"HTTP {status}"):
         call(server)
     assert server.asked == 1
@@ -61,7 +61,7 @@ def test_what_cannot_get_better_is_asked_once(status: int) -> None:
 
 def test_attempts_stay_within_their_limit() -> None:
     async def two_calls() -> Server:
-        persistence = Persistence(QUICK, "m")
+        persistence = Retrier(QUICK, "m")
         await persistence.call(Server())
         poison = Server(forever=server_error())
         with pytest.raises(CallError, match=r"HTTP 503: busy \(given up after 5 attempts\)"):
@@ -74,7 +74,7 @@ def test_attempts_stay_within_their_limit() -> None:
 
 @pytest.mark.parametrize("attempt", [1, 2, 3, 10, 5000])
 def test_waits_grow_and_are_jittered_and_capped(attempt: int) -> None:
-    patience = Patience(first_wait=0.5, longest_wait=60)
+    patience = RetryPolicy(first_wait=0.5, longest_wait=60)
     waits = [patience.wait_before(attempt, None) for _ in range(100)]
     longest = min(0.5 * 2 ** min(attempt - 1, 20), 60)
     assert len(set(waits)) > 90
@@ -82,7 +82,7 @@ def test_waits_grow_and_are_jittered_and_capped(attempt: int) -> None:
 
 
 def test_what_the_server_asks_for_is_waited_for_up_to_the_cap() -> None:
-    patience = Patience(first_wait=0.5, longest_wait=60)
+    patience = RetryPolicy(first_wait=0.5, longest_wait=60)
     assert 7 <= patience.wait_before(1, 7.0) <= 7.5
     assert 60 <= patience.wait_before(1, 86400.0) <= 60.5
 
@@ -116,7 +116,7 @@ def test_a_hanging_attempt_is_cut_off_and_made_again() -> None:
             await asyncio.sleep(60)
         return "answer"
 
-    assert call(ask, Patience(timeout=0.05, first_wait=0.001)) == "answer"
+    assert call(ask, RetryPolicy(timeout=0.05, first_wait=0.001)) == "answer"
     assert asked == 2
 
 
@@ -127,18 +127,18 @@ def test_no_call_outlives_its_deadline() -> None:
 
     began = time.monotonic()
     with pytest.raises(BackendError, match="no answer within"):
-        call(ask, Patience(timeout=0.1, deadline=0.25, attempts=100, first_wait=0.001))
+        call(ask, RetryPolicy(timeout=0.1, deadline=0.25, attempts=100, first_wait=0.001))
     assert time.monotonic() - began < 1
 
 
 def test_a_wait_beyond_the_deadline_is_not_begun() -> None:
     began = time.monotonic()
     with pytest.raises(BackendError):
-        call(Server(forever=server_error("30")), Patience(deadline=1))
+        call(Server(forever=server_error("30")), RetryPolicy(deadline=1))
     assert time.monotonic() - began < 0.5
 
 
-async def many(persistence: Persistence, server: Callable[[], Awaitable[str]], n: int, slots: int = 64) -> list[object]:
+async def many(persistence: Retrier, server: Callable[[], Awaitable[str]], n: int, slots: int = 64) -> list[object]:
     room = asyncio.Semaphore(slots)
 
     async def one() -> str:
@@ -150,14 +150,14 @@ async def many(persistence: Persistence, server: Callable[[], Awaitable[str]], n
 
 def test_a_thousand_calls_of_a_dead_server_make_less_than_two_hundred_attempts() -> None:
     server = Server(forever=server_error())
-    outcomes = asyncio.run(many(Persistence(QUICK, "m"), server, 1000))
+    outcomes = asyncio.run(many(Retrier(QUICK, "m"), server, 1000))
     assert all(isinstance(outcome, BackendDead) for outcome in outcomes)
     assert server.asked < 200
 
 
 def test_a_burst_of_refusals_does_not_kill_a_server_that_recovers() -> None:
-    server = Server(*[fault_of_status(429, "slow down", None)] * 60)
-    outcomes = asyncio.run(many(Persistence(QUICK, "m"), server, 200))
+    server = Server(*[error_from_status(429, "slow down", None)] * 60)
+    outcomes = asyncio.run(many(Retrier(QUICK, "m"), server, 200))
     assert outcomes == ["answer"] * 200
 
 
@@ -167,25 +167,25 @@ def test_a_server_that_refuses_some_while_it_works_on_others_is_not_dead() -> No
     async def narrow() -> str:
         nonlocal at_once
         if at_once >= 4:
-            raise fault_of_status(429, "slow down", None)
+            raise error_from_status(429, "slow down", None)
         at_once += 1
         await asyncio.sleep(0.1)
         at_once -= 1
         return "answer"
 
-    patience = Patience(first_wait=0.001, longest_wait=0.01, breaker=5, attempts=3)
-    outcomes = asyncio.run(many(Persistence(patience, "m"), narrow, 40, slots=40))
+    patience = RetryPolicy(first_wait=0.001, longest_wait=0.01, breaker=5, attempts=3)
+    outcomes = asyncio.run(many(Retrier(patience, "m"), narrow, 40, slots=40))
     assert not any(isinstance(outcome, BackendDead) for outcome in outcomes)
     assert outcomes.count("answer") >= 4
 
 
 def test_a_wrong_key_ends_all_calls_and_those_that_wait_too() -> None:
     async def scene() -> float:
-        persistence = Persistence(Patience(first_wait=30), "m at u")
+        persistence = Retrier(RetryPolicy(first_wait=30), "m at u")
         waiting = asyncio.create_task(persistence.call(Server(forever=server_error())))
         await asyncio.sleep(0.01)
         with pytest.raises(BackendDead, match="m at u: HTTP 401: wrong key"):
-            await persistence.call(Server(forever=fault_of_status(401, "wrong key", None)))
+            await persistence.call(Server(forever=error_from_status(401, "wrong key", None)))
         began = time.monotonic()
         with pytest.raises(BackendDead):
             await waiting
@@ -200,9 +200,9 @@ def test_a_wrong_key_ends_all_calls_and_those_that_wait_too() -> None:
 
 def test_a_server_that_is_gone_is_dead_at_the_first_call_that_gives_up() -> None:
     async def scene() -> None:
-        persistence = Persistence(QUICK, "m")
+        persistence = Retrier(QUICK, "m")
         await persistence.call(Server())
-        gone = ServerFault("no_connection", "refused", is_retryable=True)
+        gone = TransportError("no_connection", "refused", is_retryable=True)
         with pytest.raises(BackendDead, match="refused"):
             await persistence.call(Server(forever=gone))
 
@@ -211,8 +211,8 @@ def test_a_server_that_is_gone_is_dead_at_the_first_call_that_gives_up() -> None
 
 def test_a_cancelled_probe_lets_others_probe() -> None:
     async def scene() -> object:
-        patience = Patience(first_wait=0.001, longest_wait=0.01, breaker=1)
-        persistence = Persistence(patience, "m")
+        patience = RetryPolicy(first_wait=0.001, longest_wait=0.01, breaker=1)
+        persistence = Retrier(patience, "m")
         probing = asyncio.create_task(persistence.call(Server(server_error(), server_error("0.005"), server_error())))
         await asyncio.sleep(0.002)
         probing.cancel()
@@ -231,4 +231,4 @@ def test_a_cancelled_probe_lets_others_probe() -> None:
 )  # fmt: skip
 def test_impossible_patience_is_refused_by_name(settings: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=next(iter(settings))):
-        Patience(**settings)
+        RetryPolicy(**settings)

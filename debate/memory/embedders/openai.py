@@ -1,7 +1,7 @@
 """Any server that speaks OpenAI's embeddings: vllm serve, llama.cpp, text-embeddings-inference, hosted ones.
 
 Texts go out in batches; an answer is put in order by its indices. Texts longer than the model reads go in windows.
-Knows nothing of connections: see `debate.memory.json_server`.
+Knows nothing of connections: see `debate.net.json_client`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from debate.errors import CallError, ConfigError
 from debate.memory.embedders.base import Vectors
 from debate.memory.embedders.windows import by_text, spans
-from debate.memory.json_server import JsonServer
+from debate.net.json_client import JsonClient
 
 _OVERLAP = 200
 """Characters that neighbouring windows share."""
@@ -33,7 +33,7 @@ class OpenAIEmbedder:
         api_key_env: the environment variable that holds the key.
         batch: most texts in one request.
         longest: most characters of a text in one piece; longer ones go in windows.
-        timeout, attempts, first_wait: see `JsonServer`.
+        timeout, attempts, first_wait: see `JsonClient`.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class OpenAIEmbedder:
         self._dimension = dimension
         self._batch = batch
         self._longest = longest
-        self._server = JsonServer(
+        self._server = JsonClient(
             address, api_key_env=api_key_env, timeout=timeout, attempts=attempts, first_wait=first_wait
         )
 
@@ -72,7 +72,7 @@ class OpenAIEmbedder:
         """One row a text, (N, D).
 
         Raises:
-            CallError, BackendDead: see `JsonServer.ask`.
+            CallError, BackendDead: see `JsonClient.ask`.
         """
         windows = [self.pieces(text) for text in texts]
         flat = [window for each in windows for window in each]

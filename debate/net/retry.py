@@ -14,7 +14,7 @@ from dataclasses import dataclass, fields
 from debate.errors import ConfigError
 
 
-class ServerFault(Exception):
+class TransportError(Exception):
     """What a server, or the way to it, did instead of answering. `retry_after` is in seconds, where it said so."""
 
     def __init__(
@@ -41,7 +41,7 @@ class ServerFault(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
+class RetryPolicy:
     """How long and how often a call is tried. Seconds throughout."""
 
     attempts: int = 5
@@ -53,7 +53,7 @@ class Patience:
     longest_wait: float = 60.0
     """Also caps what a server asks for in Retry-After."""
     breaker: int = 20
-    """So many failed attempts in a row, over all calls, and the server is only probed any more; see `Breaker`."""
+    """So many failed attempts in a row, over all calls, and the server is only probed any more; see `CircuitBreaker`."""
 
     def __post_init__(self) -> None:
         for spec in fields(self):
@@ -95,11 +95,11 @@ def retry_after(header: str | None, *, now: float | None = None) -> float | None
     return max(seconds, 0.0) if math.isfinite(seconds) else None
 
 
-def fault_of_status(status: int, message: str, header: str | None, *, details: str = "") -> ServerFault:
+def error_from_status(status: int, message: str, header: str | None, *, details: str = "") -> TransportError:
     """The fault that an HTTP status stands for; `header` is that of Retry-After."""
     text = f"HTTP {status}: {message}"
     if status in (408, 409, 429) or status >= 500:
-        return ServerFault(
+        return TransportError(
             "server_error", text, is_retryable=True, retry_after=retry_after(header), status=status, details=details
         )
     if 300 <= status < 400:
@@ -107,4 +107,4 @@ def fault_of_status(status: int, message: str, header: str | None, *, details: s
     # Whatever is asked, these come back: a wrong key, an empty account, a model or an address that is not there.
     is_fatal = 300 <= status < 400 or status in (401, 402, 403, 404)
     reason = {401: "unauthorized", 403: "unauthorized", 404: "not_found"}.get(status, "refused")
-    return ServerFault(reason, text, is_retryable=False, is_fatal=is_fatal, status=status, details=details)
+    return TransportError(reason, text, is_retryable=False, is_fatal=is_fatal, status=status, details=details)

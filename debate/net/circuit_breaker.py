@@ -13,16 +13,16 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import TypeVar
 
-from debate.backends.patience import Patience, ServerFault
 from debate.errors import BackendDead, CallError
+from debate.net.retry import RetryPolicy, TransportError
 
 T = TypeVar("T")
 
 
-class Breaker:
+class CircuitBreaker:
     """Makes attempts and counts how they end. One for each server, and for one event loop."""
 
-    def __init__(self, patience: Patience, server: str) -> None:
+    def __init__(self, patience: RetryPolicy, server: str) -> None:
         self.attempts = 0
         """Made, over all calls."""
         self.answers = 0
@@ -46,7 +46,7 @@ class Breaker:
         """The answer of `ask`, as soon as it may be asked; `gives_up_at` is on the monotonic clock.
 
         Raises:
-            ServerFault: when the attempt failed.
+            TransportError: when the attempt failed.
             CallError: when its time was over before it could be made.
             BackendDead: when the server is dead.
         """
@@ -106,7 +106,7 @@ class Breaker:
         self._under_way.append(began)
         try:
             answer = await self._in_time(ask, gives_up_at)
-        except ServerFault as fault:
+        except TransportError as fault:
             self._note(fault, is_probe=is_probe)
             raise
         finally:
@@ -120,9 +120,9 @@ class Breaker:
             async with asyncio.timeout(limit):
                 return await ask()
         except TimeoutError:
-            raise ServerFault("timeout", f"no answer within {limit:.3g} s", is_retryable=True) from None
+            raise TransportError("timeout", f"no answer within {limit:.3g} s", is_retryable=True) from None
 
-    def _note(self, fault: ServerFault, *, is_probe: bool) -> None:
+    def _note(self, fault: TransportError, *, is_probe: bool) -> None:
         if not fault.is_retryable:
             self._close()
             return

@@ -23,7 +23,7 @@ _MOST_CHARACTERS = 300
 """Of a server's own words in a message."""
 
 
-class JsonServer:
+class JsonClient:
     """One server, asked from any thread. Nothing is sent until it is asked.
 
     Args:

@@ -11,19 +11,19 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from debate.backends.breaker import Breaker
-from debate.backends.patience import Patience, ServerFault
 from debate.errors import BackendError, CallError
+from debate.net.circuit_breaker import CircuitBreaker
+from debate.net.retry import RetryPolicy, TransportError
 
 T = TypeVar("T")
 
 
-class Persistence:
+class Retrier:
     """Tries calls as patiently as it is told. One for each server, and for one event loop."""
 
-    def __init__(self, patience: Patience, server: str) -> None:
+    def __init__(self, patience: RetryPolicy, server: str) -> None:
         self.patience = patience
-        self.breaker = Breaker(patience, server)
+        self.breaker = CircuitBreaker(patience, server)
 
     async def call(self, ask: Callable[[], Awaitable[T]]) -> T:
         """The answer of `ask`, tried again while that may help.
@@ -38,7 +38,7 @@ class Persistence:
             attempt += 1
             try:
                 return await self.breaker.attempt(ask, gives_up_at)
-            except ServerFault as fault:
+            except TransportError as fault:
                 if attempt == 1:
                     failing_since, answers_before = time.monotonic(), self.breaker.answers
                 wait = self._wait_after(fault, attempt, gives_up_at)
@@ -46,14 +46,14 @@ class Persistence:
                     raise self._given_up(fault, attempt, failing_since, answers_before) from None
             await self.breaker.pause(wait)
 
-    def _wait_after(self, fault: ServerFault, attempt: int, gives_up_at: float) -> float | None:
+    def _wait_after(self, fault: TransportError, attempt: int, gives_up_at: float) -> float | None:
         """How long to wait before the next attempt; None when there is none."""
         if not fault.is_retryable:
             return None
         wait = self.patience.wait_before(attempt, fault.retry_after)
         return wait if attempt < self.patience.attempts and time.monotonic() + wait < gives_up_at else None
 
-    def _given_up(self, fault: ServerFault, attempt: int, failing_since: float, answers_before: int) -> BackendError:
+    def _given_up(self, fault: TransportError, attempt: int, failing_since: float, answers_before: int) -> BackendError:
         if fault.is_fatal:
             return self.breaker.die(fault.message)
         if not fault.is_retryable:
@@ -63,7 +63,7 @@ class Persistence:
             return self.breaker.die(message)
         return CallError(fault.reason, message)
 
-    def _is_gone(self, fault: ServerFault, failing_since: float, answers_before: int) -> bool:
+    def _is_gone(self, fault: TransportError, failing_since: float, answers_before: int) -> bool:
         """Whether the server, and not this call, is the trouble: it has answered nobody since the call first failed.
 
         A server that can be reached, and was of use before, has the benefit of the doubt until the breaker decides.
