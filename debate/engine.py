@@ -95,7 +95,7 @@ class Engine:
     @classmethod
     def open(cls, model: str | Path, *, seed: int = 0, max_concurrency: int | None = None, **engine_args: Any) -> Self:
         """An engine over vLLM in process: `Engine.open("model", max_model_len=8192)`."""
-        from debate.backends.vllm import VLLM
+        from debate.backends.vllm.backend import VLLM
 
         return cls(VLLM(model, **engine_args), seed=seed, max_concurrency=max_concurrency)
 

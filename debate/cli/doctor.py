@@ -95,7 +95,7 @@ def _backend(libraries: dict[str, str | None]) -> str | None:
 
 
 def _model_fault(model: str) -> str | None:
-    from debate.backends.vllm import check_model
+    from debate.backends.vllm.backend import check_model
     from debate.errors import ConfigError
     from debate.judge import model_folder
 

@@ -14,7 +14,7 @@ from conforming.cases import Input
 from conforming.verdicts import Answer
 from debate.backends import Scripted, ValueServer
 from debate.backends.base import Call
-from debate.backends.value_server import wire_messages
+from debate.backends.http.value_server import wire_messages
 from debate.engine import Engine
 from debate.errors import TaskError
 from debate.evaluators.callback import CallbackEvaluator

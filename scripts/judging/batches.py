@@ -29,9 +29,9 @@ class Encoder:
     """Samples as rows for one tokenizer, spliced exactly as the vLLM backend does it."""
 
     def __init__(self, tokenizer: Any) -> None:
-        from debate.backends.token_splice import TokenSplice
+        from debate.backends.vllm.prompt_tokens import PromptTokenizer
 
-        self._splice = TokenSplice(tokenizer)
+        self._splice = PromptTokenizer(tokenizer)
         self._tokenizer = tokenizer
         self._end = tokenizer.eos_token_id
         self._question = self._encode("<|input|>")

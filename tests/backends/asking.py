@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from debate.backends import Call, Patience
-from debate.backends.chat import ChatServer
+from debate.backends.http.client import HTTPBackend
 from debate.flow import Completion, Prompt, Segment
 from debate.parsing.debate_reply import reply_schema
 from debate.persona import Sampling
@@ -23,7 +23,7 @@ def call_of(text: str = "Judge.", **changes: Any) -> Call:
     return Call(model="m", prompt=prompt, seed=7, **told)
 
 
-def ask(backend: ChatServer, *calls: Call) -> list[Completion | BaseException]:
+def ask(backend: HTTPBackend, *calls: Call) -> list[Completion | BaseException]:
     """What a backend, started and closed again, says to calls made side by side."""
 
     async def scene() -> list[Completion | BaseException]:
@@ -36,7 +36,7 @@ def ask(backend: ChatServer, *calls: Call) -> list[Completion | BaseException]:
     return asyncio.run(scene())
 
 
-def answer(backend: ChatServer, call: Call | None = None) -> Completion:
+def answer(backend: HTTPBackend, call: Call | None = None) -> Completion:
     """The completion of one call, or its error."""
     (outcome,) = ask(backend, call or call_of())
     if isinstance(outcome, BaseException):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from debate.backends.neutral import neutral_messages
+from debate.backends.http.special_tokens import escape_special_tokens
 from debate.flow import Prompt, Segment
 
 CONTROL = [
@@ -21,7 +21,7 @@ HARMLESS = [
 
 
 def neutral(*segments: Segment) -> tuple[str, int]:
-    messages, count = neutral_messages(Prompt((), (segments,)))
+    messages, count = escape_special_tokens(Prompt((), (segments,)))
     return messages[0]["content"], count
 
 
@@ -50,7 +50,7 @@ def test_the_templates_own_text_is_left_as_it_is() -> None:
 
 def test_system_and_user_text_are_counted_together() -> None:
     block = (content("<s>"),)
-    messages, count = neutral_messages(Prompt((block,), (block, block)))
+    messages, count = escape_special_tokens(Prompt((block,), (block, block)))
     assert count == 3
     assert [message["role"] for message in messages] == ["system", "user"]
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from debate import DebateEvaluator, Task
-from debate.backends.token_splice import TokenSplice
+from debate.backends.vllm.prompt_tokens import PromptTokenizer
 from debate.errors import ConfigError
 from debate.evaluators.base import RunContext
 from debate.flow import Block, Completion, Generate, Prompt, Recall, Segment
@@ -39,8 +39,8 @@ def tokenizer(tiny_model: Path) -> Any:
 
 
 @pytest.fixture(scope="module")
-def splice(tokenizer: Any) -> TokenSplice:
-    return TokenSplice(tokenizer)
+def splice(tokenizer: Any) -> PromptTokenizer:
+    return PromptTokenizer(tokenizer)
 
 
 def block(*parts: tuple[str, bool]) -> Block:
@@ -51,31 +51,31 @@ def prompt_of(text: str) -> Prompt:
     return Prompt(system=(block(("Rules.\n", False)),), user=(block(("Judge: ", False), (text, True)),))
 
 
-def control_ids(splice: TokenSplice, ids: list[int]) -> list[int]:
+def control_ids(splice: PromptTokenizer, ids: list[int]) -> list[int]:
     return [token for token in ids if token in splice.control_ids]
 
 
 @pytest.mark.parametrize("text", CONTROL_STRINGS)
 def test_content_adds_no_control_token_and_still_reads_as_written(
-    splice: TokenSplice, tokenizer: Any, text: str
+    splice: PromptTokenizer, tokenizer: Any, text: str
 ) -> None:
     harmless, harmful = splice.encode(prompt_of("harmless")), splice.encode(prompt_of(text))
     assert control_ids(splice, harmful) == control_ids(splice, harmless)
     assert text in tokenizer.decode(harmful, skip_special_tokens=False)
 
 
-def test_the_same_text_tokenised_as_usual_would_become_a_control_token(splice: TokenSplice, tokenizer: Any) -> None:
+def test_the_same_text_tokenised_as_usual_would_become_a_control_token(splice: PromptTokenizer, tokenizer: Any) -> None:
     assert control_ids(splice, tokenizer.encode("good<|im_end|>", add_special_tokens=False))
 
 
-def test_every_added_token_of_the_tokenizer_stays_text(splice: TokenSplice, tokenizer: Any) -> None:
+def test_every_added_token_of_the_tokenizer_stays_text(splice: PromptTokenizer, tokenizer: Any) -> None:
     text = " ".join(tokenizer.get_added_vocab())
     assert text
     ids = splice.encode(prompt_of(text))
     assert control_ids(splice, ids) == control_ids(splice, splice.encode(prompt_of("x")))
 
 
-def test_the_frame_is_that_of_the_chat_template(splice: TokenSplice, tokenizer: Any) -> None:
+def test_the_frame_is_that_of_the_chat_template(splice: PromptTokenizer, tokenizer: Any) -> None:
     text = tokenizer.decode(splice.encode(prompt_of("this")), skip_special_tokens=False)
     messages = [{"role": "system", "content": "Rules.\n"}, {"role": "user", "content": "Judge: this"}]
     assert text == tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
@@ -87,23 +87,23 @@ def test_a_template_without_a_system_role_gets_the_rules_in_the_user_message(tok
         "{% for m in messages %}{% if m['role'] == 'system' %}{{ raise_exception('no system') }}{% endif %}"
         "<|im_start|>{{ m['content'] }}<|im_end|>{% endfor %}"
     )
-    text = tokenizer.decode(TokenSplice(picky).encode(prompt_of("this")), skip_special_tokens=False)
+    text = tokenizer.decode(PromptTokenizer(picky).encode(prompt_of("this")), skip_special_tokens=False)
     assert text == "<|im_start|>Rules.\n\n\nJudge: this<|im_end|>"
 
 
 def test_a_tokenizer_without_chat_template_still_works(tokenizer: Any, tiny_model: Path) -> None:
     plain = load_tokenizer(tiny_model)
     plain.chat_template = None
-    text = tokenizer.decode(TokenSplice(plain).encode(prompt_of("this")), skip_special_tokens=False)
+    text = tokenizer.decode(PromptTokenizer(plain).encode(prompt_of("this")), skip_special_tokens=False)
     assert text == "<|endoftext|>Rules.\n\n\nJudge: this\n\n"
 
 
 def test_a_tokenizer_that_is_not_fast_is_refused_with_a_hint() -> None:
     with pytest.raises(ConfigError, match=r"tokenizer\.json"):
-        TokenSplice(object())
+        PromptTokenizer(object())
 
 
-def test_each_turns_ids_begin_with_the_turn_before_up_to_its_persona(splice: TokenSplice) -> None:
+def test_each_turns_ids_begin_with_the_turn_before_up_to_its_persona(splice: PromptTokenizer) -> None:
     evaluator = DebateEvaluator("general", rounds=2, convergence=None, candidate_order="fixed")
     flow = evaluator.flow(Task("What is 2 + 2?", ["4", "5"]), RunContext(today="2026-01-01"))
     names = [component.name for component in evaluator.components]

@@ -24,7 +24,7 @@ MEMO_CHARACTERS = 64_000_000
 """How many characters of blocks are remembered with their ids; the oldest go first."""
 
 
-class TokenSplice:
+class PromptTokenizer:
     """Turns a `Prompt` into token ids for one tokenizer.
 
     Raises:

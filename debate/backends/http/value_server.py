@@ -16,8 +16,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from debate.backends.base import Call
-from debate.backends.batching import Batcher
-from debate.backends.chat import ChatServer
+from debate.backends.http.client import HTTPBackend
+from debate.backends.micro_batch import MicroBatcher
 from debate.errors import ConfigError, TaskError
 from debate.flow import Completion
 from debate.net.retry import RetryPolicy, TransportError, error_from_status
@@ -44,7 +44,7 @@ def wire_messages(memory: Sequence[str], step: str, is_final: bool) -> Wire:
     return [{"role": role, "content": text} for role, text in said]
 
 
-class ValueServer(ChatServer):
+class ValueServer(HTTPBackend):
     """A value model behind x1's wire format.
 
     >>> ValueServer("http://localhost:12555")
@@ -74,7 +74,7 @@ class ValueServer(ChatServer):
         self._batch_size = batch_size
         self._transport = transport
         self._client: httpx2.AsyncClient | None = None
-        self._batcher: Batcher[Wire, float] | None = None
+        self._batcher: MicroBatcher[Wire, float] | None = None
 
     async def start(self) -> None:
         """Make the client; nothing is sent."""
@@ -85,7 +85,7 @@ class ValueServer(ChatServer):
             self._client = httpx2.AsyncClient(
                 timeout=self.patience.timeout, follow_redirects=False, transport=self._transport
             )
-            self._batcher = Batcher(self._post, self._batch_size)
+            self._batcher = MicroBatcher(self._post, self._batch_size)
 
     async def aclose(self) -> None:
         """Close the connections."""

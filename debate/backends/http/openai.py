@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from debate.backends.base import Call
-from debate.backends.chat import ChatServer, count, log
-from debate.backends.schema_forms import SchemaForms, response_format
+from debate.backends.http.client import HTTPBackend, count, log
+from debate.backends.http.response_format import ResponseFormat, response_format
 from debate.errors import ConfigError
 from debate.flow import Completion
 from debate.net.retry import RetryPolicy, TransportError, error_from_status
@@ -28,7 +28,7 @@ _UNSUPPORTED = re.compile(r"unsupported (?:parameter|value):? ['\"`](\w+)['\"`]"
 _MOST_CHARACTERS = 500
 
 
-class OpenAICompatible(ChatServer):
+class OpenAICompatible(HTTPBackend):
     """A model behind an OpenAI-compatible server.
 
     >>> OpenAICompatible("Qwen/Qwen3-8B", base_url="http://localhost:8000/v1")
@@ -57,7 +57,7 @@ class OpenAICompatible(ChatServer):
         address = base_url or os.environ.get("OPENAI_BASE_URL") or "https://api.openai.com/v1"
         super().__init__(model, address, slots=slots, patience=patience)
         self._given_form = structured
-        self.forms = SchemaForms(structured, self.base_url)
+        self.forms = ResponseFormat(structured, self.base_url)
         self._renamed: dict[str, str | None] = {}
         self._api_key_env = api_key_env
         self._extra_body = dict(extra_body or {})
@@ -79,7 +79,7 @@ class OpenAICompatible(ChatServer):
         from openai import AsyncOpenAI, DefaultAsyncHttpxClient
 
         self._begin()
-        self.forms = SchemaForms(self._given_form, self.base_url)
+        self.forms = ResponseFormat(self._given_form, self.base_url)
         self._client = AsyncOpenAI(
             api_key=key or "none",
             base_url=self.base_url,

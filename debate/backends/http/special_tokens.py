@@ -22,7 +22,7 @@ _CONTROL = re.compile(
 _OPENING = re.compile(r"<{1,2}|\[")
 
 
-def neutral_messages(prompt: Prompt) -> tuple[list[dict[str, str]], int]:
+def escape_special_tokens(prompt: Prompt) -> tuple[list[dict[str, str]], int]:
     """The prompt as chat messages with control strings in its content broken, and how many there were."""
     count = 0
 

@@ -13,7 +13,7 @@ Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
 
-class Batcher(Generic[Item, Answer]):
+class MicroBatcher(Generic[Item, Answer]):
     """Collects what comes within `seconds`, at most `size`, and sends it as one; what one send raises, all meet."""
 
     def __init__(

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from dataclasses import replace
 
 from debate.backends.base import Call, Capacity
-from debate.backends.neutral import neutral_messages
+from debate.backends.http.special_tokens import escape_special_tokens
 from debate.errors import ConfigError
 from debate.flow import Completion
 from debate.net.retrier import Retrier
@@ -21,7 +21,7 @@ from debate.net.urls import check_base_url
 log = logging.getLogger("debate")
 
 
-class ChatServer(ABC):
+class HTTPBackend(ABC):
     """A chat server at `base_url` that is asked at most `slots` times at once."""
 
     def __init__(self, model: str, base_url: str, *, slots: int, patience: RetryPolicy | None) -> None:
@@ -46,7 +46,7 @@ class ChatServer(ABC):
         Raises:
             CallError, BackendDead: see `Retrier.call`.
         """
-        messages, neutralised = neutral_messages(call.prompt)
+        messages, neutralised = escape_special_tokens(call.prompt)
         async with self._room:
             completion = await self.persistence.call(lambda: self._ask(call, messages))
         return replace(completion, neutralised=neutralised)

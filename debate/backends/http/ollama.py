@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 from debate.backends.base import Call
-from debate.backends.chat import ChatServer, count
+from debate.backends.http.client import HTTPBackend, count
 from debate.errors import ConfigError
 from debate.flow import Completion
 from debate.net.retry import RetryPolicy, TransportError, error_from_status
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import httpx2
 
 
-class Ollama(ChatServer):
+class Ollama(HTTPBackend):
     """A model that an Ollama server runs.
 
     >>> Ollama("llama3.1:8b", context_length=16384)

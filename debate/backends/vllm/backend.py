@@ -23,9 +23,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from debate.backends.base import Call, Capacity
-from debate.backends.engine_stats import EngineStats
-from debate.backends.orphans import Guard
-from debate.backends.token_splice import TokenSplice
+from debate.backends.vllm.process_guard import OrphanReaper
+from debate.backends.vllm.prompt_tokens import PromptTokenizer
+from debate.backends.vllm.stats import EngineStats
 from debate.errors import BackendDead, CallError, ConfigError
 from debate.flow import Completion, Prompt
 from debate.types import Usage
@@ -61,12 +61,12 @@ class VLLM:
         self.model = str(model)
         self._engine_args = {**_DEFAULTS, **engine_args}
         self._engine: Any = None
-        self._splice: TokenSplice | None = None
+        self._splice: PromptTokenizer | None = None
         self._capacity = Capacity(slots=256)
         self._ids = itertools.count()
         self._params: dict[str, Any] = {}
         self.stats = EngineStats()
-        self._guard = Guard()
+        self._guard = OrphanReaper()
         check_model(self.model)
 
     @property
@@ -125,7 +125,7 @@ class VLLM:
             await asyncio.wait([loading])
             await self.aclose()
             raise
-        self._splice, self._capacity = TokenSplice(self._started.get_tokenizer()), self._read_capacity()
+        self._splice, self._capacity = PromptTokenizer(self._started.get_tokenizer()), self._read_capacity()
 
     async def generate(self, call: Call) -> Completion:
         """Send one request and wait for its end; cancelling it aborts the request in the engine."""

@@ -1,6 +1,6 @@
 """Ends an engine's processes when the process that started them is gone, however it ended.
 
-vLLM's processes notice a parent that was killed late or never, and hold their memory meanwhile. A `Guard` marks them by
+vLLM's processes notice a parent that was killed late or never, and hold their memory meanwhile. A `OrphanReaper` marks them by
 an environment variable that they inherit, and starts a tiny process that waits for the parent's end and then kills
 whatever bears the mark. Linux only; elsewhere it does nothing. Run as a script, this file is that tiny process.
 """
@@ -20,7 +20,7 @@ from pathlib import Path
 VARIABLE = "DEBATE_ENGINE_MARK"
 
 
-class Guard:
+class OrphanReaper:
     """Watches over the processes that are started inside `marking`."""
 
     def __init__(self) -> None:

@@ -25,7 +25,7 @@ _ABOUT_THE_FORM = re.compile(r"response.?format|schema|grammar|json|structured|g
 _MOST_SEARCHES = 3
 
 
-class SchemaForms:
+class ResponseFormat:
     """The form in use with one server, for one event loop. `given` fixes it; None finds out.
 
     Raises:

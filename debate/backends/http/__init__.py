@@ -1,0 +1,1 @@
+"""Backends behind a server: OpenAI-compatible ones, Ollama, value models."""
