@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from debate.evaluation import Evaluation as Evaluation
     from debate.evaluators.callback import CallbackEvaluator as CallbackEvaluator
     from debate.evaluators.cross import CrossEvaluator as CrossEvaluator
-    from debate.evaluators.debate import DebateEvaluator as DebateEvaluator
+    from debate.evaluators.debate.evaluator import DebateEvaluator as DebateEvaluator
     from debate.evaluators.panel import PanelEvaluator as PanelEvaluator
-    from debate.evaluators.step import StepEvaluator as StepEvaluator
+    from debate.evaluators.steps.evaluator import StepEvaluator as StepEvaluator
     from debate.evaluators.value import ValueEvaluator as ValueEvaluator
     from debate.evaluators.vote import VoteEvaluator as VoteEvaluator
     from debate.persona import Component as Component
@@ -39,13 +39,13 @@ __version__ = "0.1.0"
 _HOME = {
     "VoteEvaluator": "debate.evaluators.vote",
     "ValueEvaluator": "debate.evaluators.value",
-    "StepEvaluator": "debate.evaluators.step",
+    "StepEvaluator": "debate.evaluators.steps.evaluator",
     "PanelEvaluator": "debate.evaluators.panel",
     "CrossEvaluator": "debate.evaluators.cross",
     "CallbackEvaluator": "debate.evaluators.callback",
     "Candidate": "debate.types",
     "Component": "debate.persona",
-    "DebateEvaluator": "debate.evaluators.debate",
+    "DebateEvaluator": "debate.evaluators.debate.evaluator",
     "Engine": "debate.engine",
     "Evaluation": "debate.evaluation",
     "Persona": "debate.persona",

@@ -18,9 +18,9 @@ from debate import selection as _selection
 from debate.types import (
     Failure,
     FloatArray,
+    InvalidReply,
+    Judgment,
     Memory,
-    Rejected,
-    Sample,
     Scale,
     ScoreStatus,
     Status,
@@ -69,7 +69,7 @@ class Evaluation:
     order_agreement: bool | None = None
     """For a balanced debate: whether both candidate orders chose alike."""
     transcript: Transcript = Transcript()
-    samples: tuple[Sample, ...] = ()
+    samples: tuple[Judgment, ...] = ()
     """What a judge that does not debate replied, call by call."""
     details: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """What else the evaluator found out, as plain data; its docstring says what."""
@@ -157,7 +157,7 @@ def plain(value: Any) -> Any:
             return value.to_dict()
         case Transcript():
             return [_plain_turn(turn) for turn in value]
-        case Scale() | Failure() | Usage() | Memory() | Rejected() | Sample():
+        case Scale() | Failure() | Usage() | Memory() | InvalidReply() | Judgment():
             return {key: plain(item) for key, item in asdict(value).items()}
         case list() | tuple():
             return [plain(item) for item in cast("list[Any]", value)]
@@ -177,18 +177,18 @@ def _turn(data: Mapping[str, Any]) -> Turn:
     values["scores"] = _array(values["scores"])
     values["comments"] = tuple(values["comments"])
     values["failure"] = None if values["failure"] is None else Failure(**values["failure"])
-    values["rejected"] = tuple(Rejected(**rejected) for rejected in values["rejected"])
+    values["rejected"] = tuple(InvalidReply(**rejected) for rejected in values["rejected"])
     values["memories"] = tuple(as_memory(memory) for memory in values["memories"])
     return Turn(**values)
 
 
-def _sample(data: Mapping[str, Any]) -> Sample:
+def _sample(data: Mapping[str, Any]) -> Judgment:
     values = dict(data)
     for name in ("candidates", "ranking", "labels"):
         values[name] = tuple(values[name])
     values["failure"] = None if values["failure"] is None else Failure(**values["failure"])
-    values["rejected"] = tuple(Rejected(**rejected) for rejected in values["rejected"])
-    return Sample(**values)
+    values["rejected"] = tuple(InvalidReply(**rejected) for rejected in values["rejected"])
+    return Judgment(**values)
 
 
 def as_memory(data: Mapping[str, Any]) -> Memory:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from debate.types import FloatArray, Sample, Turn
+from debate.types import FloatArray, Judgment, Turn
 
 if TYPE_CHECKING:
     from debate.evaluation import Evaluation
@@ -103,7 +103,7 @@ def _sample_lines(judged: Evaluation, j: int) -> list[str]:
     return [f"- {_replied(judged, sample, True)}" for sample in about]
 
 
-def _replied(judged: Evaluation, sample: Sample, scores: bool) -> str:
+def _replied(judged: Evaluation, sample: Judgment, scores: bool) -> str:
     """One reply, with what it is about and what was read in it."""
     about = ", ".join(str(j + 1) for j in sample.candidates)
     step = "" if sample.step is None else f", step {sample.step + 1}"
@@ -113,7 +113,7 @@ def _replied(judged: Evaluation, sample: Sample, scores: bool) -> str:
     return f"{name}\n  {_renumber(sample.text.strip(), dict(zip(sample.labels, sample.candidates, strict=False)))}"
 
 
-def _favour(sample: Sample, j: int) -> float:
+def _favour(sample: Judgment, j: int) -> float:
     """How well a reply speaks of a candidate: its value, or its place in a ballot, the first best."""
     if sample.value is not None:
         return sample.value

@@ -174,7 +174,7 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
-class Rejected:
+class InvalidReply:
     """A reply that could not be read, kept whole, with why."""
 
     text: str
@@ -183,7 +183,7 @@ class Rejected:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sample:
+class Judgment:
     """One reply of a judge outside a debate: on one candidate or one of its steps, or a ballot on several."""
 
     candidates: tuple[int, ...]
@@ -201,7 +201,7 @@ class Sample:
     text: str = ""
     """The reply, raw."""
     failure: Failure | None = None
-    rejected: tuple[Rejected, ...] = ()
+    rejected: tuple[InvalidReply, ...] = ()
     """Replies that could not be read, before this one or until the tries ran out."""
 
 
@@ -237,7 +237,7 @@ class Turn:
     comments: tuple[str, ...] = ()
     """One a candidate; empty when the turn failed."""
     failure: Failure | None = None
-    rejected: tuple[Rejected, ...] = ()
+    rejected: tuple[InvalidReply, ...] = ()
     """Replies that could not be read, before this one or until the tries ran out."""
     memories: tuple[Memory, ...] = ()
     neutralised: int = 0

@@ -1,6 +1,6 @@
 """Ask the model that an engine debates with for plain texts too: drafts, answers, rewritten prompts.
 
-A model is loaded once and belongs to the event loop that its engine started it on, which is not the caller's. `Asked`
+A model is loaded once and belongs to the event loop that its engine started it on, which is not the caller's. `Parsed`
 goes between the engine and a backend, remembers that loop, and puts questions to the backend there, beside whatever
 debates are under way. The flags that name the model are here too. `optimise_prompt.py` and `guided_reasoning.py` use
 this file; a copy of one of them needs it beside it. Knows nothing of what is asked.
@@ -27,7 +27,7 @@ from debate.jobs.settings import RunSettings
 class Asked:
     """A backend that can also be asked from outside its engine.
 
-    >>> model = Asked(VLLM("path/to/model"), Sampling(temperature=0.7, max_tokens=1024))
+    >>> model = Parsed(VLLM("path/to/model"), Sampling(temperature=0.7, max_tokens=1024))
     >>> with Engine(model) as engine:
     ...     engine.start()
     ...     answers = model.complete([prompt_of("Be brief.", "Why is the sky blue?")], "answerer", seed=0)

@@ -30,7 +30,7 @@ from debate import DebateEvaluator, StepEvaluator, Task, ValueEvaluator, VoteEva
 from debate.backends import VLLM, Call
 from debate.evaluation import Evaluation
 from debate.evaluators.base import Evaluator, RunContext
-from debate.evaluators.step_judges import PromptedSteps
+from debate.evaluators.steps.prompted import PromptedSteps
 from debate.flow import Completion
 from debate.hashing import derive
 from debate.runtime.admission import Admission

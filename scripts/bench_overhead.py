@@ -29,7 +29,8 @@ from typing import Any
 
 from debate import DebateEvaluator, Engine, Profile, Task
 from debate.backends import Call, Scripted
-from debate.evaluators.debate_prompts import (
+from debate.evaluators.debate.candidate_order import arrange
+from debate.evaluators.debate.prompts import (
     AGENT,
     SYSTEM,
     TASK,
@@ -39,8 +40,7 @@ from debate.evaluators.debate_prompts import (
     task_context,
     turn_context,
 )
-from debate.evaluators.debate_settings import CELL_SCALE
-from debate.evaluators.ordering import arrange
+from debate.evaluators.debate.settings import CELL_SCALE
 from debate.prompts import Trusted
 
 LABELS = "ABCD"

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from debate.evaluation import Evaluation
 from debate.evaluators.base import RunContext
-from debate.evaluators.debate import DebateEvaluator
+from debate.evaluators.debate.evaluator import DebateEvaluator
 from debate.flow import CallFunction, Completion, Flow, Gather, Generate, Recall
 from debate.persona import Component, Persona, Profile
 from debate.prompts import Templates

@@ -17,7 +17,7 @@ from debate.evaluation import Evaluation, failed
 from debate.flow import Completion, Generate
 from debate.persona import MemorySettings, Persona, Profile
 from debate.scorers import ERRORS
-from debate.types import Failure, Memory, Rejected, Scale, Transcript, Turn, Usage
+from debate.types import Failure, InvalidReply, Memory, Scale, Transcript, Turn, Usage
 from tests.driving import Judge, by_text, debate, evaluator, panel, reply
 
 PINNED = {
@@ -45,7 +45,7 @@ def evaluations(draw: st.DrawFn, depth: int = 1) -> Evaluation:
             overall=draw(texts),
             comments=draw(st.sampled_from([(), ("one", "two")])),
             failure=draw(st.none() | failures),
-            rejected=tuple(draw(st.lists(st.builds(Rejected, texts, texts, texts), max_size=2))),
+            rejected=tuple(draw(st.lists(st.builds(InvalidReply, texts, texts, texts), max_size=2))),
             memories=tuple(draw(st.lists(memories, max_size=2))),
         )
         for r in range(n_rounds)

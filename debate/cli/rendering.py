@@ -18,7 +18,7 @@ from rich.text import Text
 from debate.cli.console import block, facts, line, rule, table, visible
 from debate.cli.sample_rendering import details, samples
 from debate.evaluation import Evaluation
-from debate.types import Memory, Rejected, StopReason, Task, Turn
+from debate.types import InvalidReply, Memory, StopReason, Task, Turn
 
 _STATUS_STYLE = {"ok": "green", "partial": "yellow", "failed": "red"}
 _STOPPED: dict[StopReason, str] = {
@@ -166,7 +166,7 @@ def _memory_score(memory: Memory) -> str:
     return f" (score {memory.score:.2f}: {parts}{source})"
 
 
-def _rejected(rejected: tuple[Rejected, ...], view: View) -> Iterator[RenderableType]:
+def _rejected(rejected: tuple[InvalidReply, ...], view: View) -> Iterator[RenderableType]:
     for n, each in enumerate(rejected):
         yield block(f"reply {n + 1} could not be read ({each.reason}): {each.message}", style="yellow")
         if view.raw:

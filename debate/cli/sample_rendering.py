@@ -12,7 +12,7 @@ from rich.console import RenderableType
 
 from debate.cli.console import block, line, rule, visible
 from debate.evaluation import Evaluation
-from debate.types import Sample
+from debate.types import Judgment
 
 
 def samples(evaluation: Evaluation, *, raw: bool) -> Iterator[RenderableType]:
@@ -32,7 +32,7 @@ def samples(evaluation: Evaluation, *, raw: bool) -> Iterator[RenderableType]:
             yield block(sample.text.strip())
 
 
-def about(sample: Sample) -> str:
+def about(sample: Judgment) -> str:
     """What a reply is about: candidates from 1, a step, which of several it is."""
     several = "s" if len(sample.candidates) > 1 else ""
     text = f"candidate{several} {', '.join(str(j + 1) for j in sample.candidates)}"
@@ -41,7 +41,7 @@ def about(sample: Sample) -> str:
     return f"{text}, sample {sample.sample + 1}"
 
 
-def found(sample: Sample) -> str:
+def found(sample: Judgment) -> str:
     """What was read in a reply."""
     if sample.failure is not None:
         return "nothing"

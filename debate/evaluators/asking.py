@@ -8,20 +8,20 @@ from typing import Generic, TypeVar
 
 from debate.errors import ReplyError
 from debate.flow import Completion, Flow, Generate, generate
-from debate.types import Failure, Rejected
+from debate.types import Failure, InvalidReply
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Asked(Generic[T]):
+class Parsed(Generic[T]):
     """What came of it: a value or a failure, never both."""
 
     value: T | None
     text: str = ""
     """The reply that was read, raw."""
     failure: Failure | None = None
-    rejected: tuple[Rejected, ...] = ()
+    rejected: tuple[InvalidReply, ...] = ()
     """Replies that could not be read."""
     tokens: int = 0
     """Prompt and completion tokens of all attempts."""
@@ -29,9 +29,9 @@ class Asked(Generic[T]):
     """See `Completion.neutralised`."""
 
 
-def ask(
+def generate_parsed(
     call: Callable[[int, ReplyError | None], Generate], read: Callable[[Completion], T], retries: int
-) -> Flow[Asked[T]]:
+) -> Flow[Parsed[T]]:
     """Make the call of each attempt, with what was wrong with the last reply, until `read` takes one.
 
     Args:
@@ -39,23 +39,23 @@ def ask(
         read: the value in a reply; raises `ReplyError` when there is none.
         retries: how often to ask again.
     """
-    rejected: list[Rejected] = []
+    rejected: list[InvalidReply] = []
     error: ReplyError | None = None
     answer: Completion | Failure | None = None
     tokens = 0
     for attempt in range(retries + 1):
         answer = yield from generate(call(attempt, error))
         if isinstance(answer, Failure):
-            return Asked(None, failure=answer, rejected=tuple(rejected), tokens=tokens)
+            return Parsed(None, failure=answer, rejected=tuple(rejected), tokens=tokens)
         tokens += answer.usage.total_tokens
         try:
             value = read(answer)
         except ReplyError as unreadable:
             error = unreadable
-            rejected.append(Rejected(answer.text, unreadable.reason, unreadable.message))
+            rejected.append(InvalidReply(answer.text, unreadable.reason, unreadable.message))
             continue
-        return Asked(value, answer.text, None, tuple(rejected), tokens, answer.neutralised)
+        return Parsed(value, answer.text, None, tuple(rejected), tokens, answer.neutralised)
     assert error is not None and answer is not None
     message = f"no readable reply in {len(rejected)} tries: {error.message}"
     failure = Failure("unreadable_reply", message, call=answer.call)
-    return Asked(None, failure=failure, rejected=tuple(rejected), tokens=tokens)
+    return Parsed(None, failure=failure, rejected=tuple(rejected), tokens=tokens)

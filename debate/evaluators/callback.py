@@ -17,10 +17,10 @@ import numpy as np
 from debate.errors import ConfigError
 from debate.evaluation import Evaluation
 from debate.evaluators.base import Footprint, RunContext
-from debate.evaluators.outcome import Choosing, conclude
+from debate.evaluators.result import SelectionPolicy, build_evaluation
 from debate.flow import Flow, call_function, gather
 from debate.scorers.scales import scale_of
-from debate.types import Failure, Sample, Scale, ScoreStatus, Task
+from debate.types import Failure, Judgment, Scale, ScoreStatus, Task
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class CallbackEvaluator:
         found = [answer if isinstance(answer, Failure) else self._checked(answer) for answer in answers]
         failures = [each for each in found if isinstance(each, Failure)]
         scores = np.array([self._worth(each) for each in found], dtype=np.float64)  # (J,)
-        return conclude(
+        return build_evaluation(
             self.name,
             self.scale,
             task,
@@ -88,9 +88,9 @@ class CallbackEvaluator:
             scores=scores,
             statuses=[self._status(each) for each in found],
             samples=[
-                Sample(candidates=(j,), failure=each)
+                Judgment(candidates=(j,), failure=each)
                 if isinstance(each, Failure)
-                else Sample(candidates=(j,), value=each)
+                else Judgment(candidates=(j,), value=each)
                 for j, each in enumerate(found)
             ],
             failures=failures,
@@ -140,9 +140,9 @@ class CallbackEvaluator:
         return "failed" if self.on_error is None else "penalty"
 
     @property
-    def choosing(self) -> Choosing:
+    def choosing(self) -> SelectionPolicy:
         """How a candidate is chosen."""
-        return Choosing(self.selection, self.ties, self.softmax_temperature)
+        return SelectionPolicy(self.selection, self.ties, self.softmax_temperature)
 
     @property
     def _function_name(self) -> str:

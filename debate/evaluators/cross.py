@@ -17,8 +17,16 @@ import numpy as np
 from debate.errors import ConfigError, TaskError
 from debate.evaluation import Evaluation
 from debate.evaluators.base import Evaluator, Footprint, RunContext, check_task
-from debate.evaluators.members import checked, common_scale, footprint, guarded, models, on_scale, spread
-from debate.evaluators.outcome import Choosing, conclude
+from debate.evaluators.ensemble import (
+    common_scale,
+    footprint,
+    isolate_failures,
+    models,
+    rescale,
+    scatter_candidates,
+    validate_members,
+)
+from debate.evaluators.result import SelectionPolicy, build_evaluation
 from debate.flow import Flow, gather
 from debate.types import FloatArray, Scale, Task
 
@@ -48,7 +56,7 @@ class CrossEvaluator:
 
     def __post_init__(self) -> None:
         self.choosing  # noqa: B018 - checks itself
-        object.__setattr__(self, "judges", checked(self.judges, "judges"))
+        object.__setattr__(self, "judges", validate_members(self.judges, "judges"))
         object.__setattr__(self, "scale", common_scale(list(self.judges.values())))
         if isinstance(self.rule, str) and self.rule != "exclude_self":
             raise ConfigError(f"must be exclude_self or a mapping, got {self.rule!r}", field="rule")
@@ -66,9 +74,9 @@ class CrossEvaluator:
                 raise ConfigError(f"nobody judges the texts of {generator!r}", field="rule")
 
     @property
-    def choosing(self) -> Choosing:
+    def choosing(self) -> SelectionPolicy:
         """How a candidate is chosen."""
-        return Choosing(self.selection, self.ties, self.softmax_temperature)
+        return SelectionPolicy(self.selection, self.ties, self.softmax_temperature)
 
     @property
     def _mapping(self) -> dict[str, tuple[str, ...]]:
@@ -104,12 +112,12 @@ class CrossEvaluator:
         judges_of = [self._mapping[candidate.generator or ""] for candidate in task.candidates]
         duties = {name: [j for j, judges in enumerate(judges_of) if name in judges] for name in self.judges}
         busy = {name: indices for name, indices in duties.items() if indices}
-        flows = [guarded(self.judges[name], _part(task, indices), run) for name, indices in busy.items()]
+        flows = [isolate_failures(self.judges[name], _part(task, indices), run) for name, indices in busy.items()]
         answers = yield from gather(flows)
         n = len(task.candidates)
-        members = [spread(each, busy[name], n) for name, each in zip(busy, answers, strict=True)]
-        matrix = np.stack([on_scale(member, self.scale) for member in members])  # (M, J)
-        return conclude(
+        members = [scatter_candidates(each, busy[name], n) for name, each in zip(busy, answers, strict=True)]
+        matrix = np.stack([rescale(member, self.scale) for member in members])  # (M, J)
+        return build_evaluation(
             self.name,
             self.scale,
             task,

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from debate.errors import ReplyError
-from debate.evaluators.debate_prompts import fence_of
+from debate.evaluators.debate.prompts import fence_of
 from debate.flow import Block, Prompt
 from debate.prompts import Templates, Trusted
 from debate.types import Scale, Task

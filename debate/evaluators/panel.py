@@ -17,8 +17,8 @@ import numpy as np
 from debate.errors import ConfigError
 from debate.evaluation import Evaluation
 from debate.evaluators.base import Evaluator, Footprint, RunContext, check_task
-from debate.evaluators.members import checked, common_scale, footprint, guarded, models, on_scale
-from debate.evaluators.outcome import Choosing, conclude
+from debate.evaluators.ensemble import common_scale, footprint, isolate_failures, models, rescale, validate_members
+from debate.evaluators.result import SelectionPolicy, build_evaluation
 from debate.flow import Flow, gather
 from debate.scoring.agreement import Rule, agreement, combine, consensus
 from debate.scoring.ranks import RankMethod
@@ -68,9 +68,9 @@ class PanelEvaluator:
     def __post_init__(self) -> None:
         self.choosing  # noqa: B018 - checks itself
         set_ = object.__setattr__
-        set_(self, "members", checked(self.members, "members"))
+        set_(self, "members", validate_members(self.members, "members"))
         if self.reserves:
-            set_(self, "reserves", checked(self.reserves, "reserves"))
+            set_(self, "reserves", validate_members(self.reserves, "reserves"))
         for name in self.reserves.keys() - self.members.keys():
             raise ConfigError(f"{name!r} is no member; there are {', '.join(self.members)}", field="reserves")
         everybody = [*self.members.values(), *self.reserves.values()]
@@ -92,9 +92,9 @@ class PanelEvaluator:
             raise ConfigError("the members' scale has no end; take formula='seed' or by='ranks'", field="formula")
 
     @property
-    def choosing(self) -> Choosing:
+    def choosing(self) -> SelectionPolicy:
         """How a candidate is chosen."""
-        return Choosing(self.selection, self.ties, self.softmax_temperature)
+        return SelectionPolicy(self.selection, self.ties, self.softmax_temperature)
 
     def _check_weights(self, weights: object) -> None:
         if not isinstance(weights, Mapping) or cast("Mapping[str, Any]", weights).keys() != self.members.keys():
@@ -126,17 +126,19 @@ class PanelEvaluator:
 
     def flow(self, task: Task, run: RunContext) -> Flow[Evaluation]:
         """Let every member evaluate `task`, and combine."""
-        evaluations = list((yield from gather([guarded(member, task, run) for member in self.members.values()])))
+        evaluations = list(
+            (yield from gather([isolate_failures(member, task, run) for member in self.members.values()]))
+        )
         first = dict(zip(self.members, evaluations, strict=True))
         replaced = [name for name in self.reserves if first[name].status == "failed"]
-        reserves = yield from gather([guarded(self.reserves[name], task, run) for name in replaced])
+        reserves = yield from gather([isolate_failures(self.reserves[name], task, run) for name in replaced])
         seated = first | dict(zip(replaced, reserves, strict=True))
-        matrix = np.stack([on_scale(evaluation, self.scale) for evaluation in seated.values()])  # (M, J)
+        matrix = np.stack([rescale(evaluation, self.scale) for evaluation in seated.values()])  # (M, J)
         votes = (~np.isnan(matrix)).sum(axis=0)  # (J,)
         scores, details = self._combine(matrix, list(self.members))
         scores = np.where(votes >= self.quorum_size, scores, np.nan)  # (J,)
         members = [*seated.values(), *(first[name] for name in replaced)]
-        return conclude(
+        return build_evaluation(
             self.name,
             self.scale,
             task,

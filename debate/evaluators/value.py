@@ -18,22 +18,22 @@ import numpy as np
 from debate.compat import is_compat
 from debate.errors import ConfigError, ReplyError
 from debate.evaluation import Evaluation
-from debate.evaluators.asking import Asked, ask
+from debate.evaluators.asking import Parsed, generate_parsed
 from debate.evaluators.base import RunContext
 from debate.evaluators.early_stop import EarlyStop
+from debate.evaluators.judge import JudgeSettings
 from debate.evaluators.judge_prompts import JudgePrompts, check, names, rules
-from debate.evaluators.judging import Judging
-from debate.evaluators.outcome import conclude
+from debate.evaluators.result import build_evaluation
 from debate.flow import Block, Completion, Flow, Generate, gather
 from debate.parsing.values import JsonField, ValueReader
 from debate.scoring.reducers import Reduction, confidence, reduce_samples, summarise
-from debate.types import Sample, Scale, ScoreStatus, Task
+from debate.types import Judgment, Scale, ScoreStatus, Task
 
 Duplicates = Literal["share", "zero", "evaluate"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ValueEvaluator(Judging):
+class ValueEvaluator(JudgeSettings):
     """The worth of each candidate, as the mean, sum or median of several samples.
 
     >>> ValueEvaluator(samples=5, reader=LabelMap({"sure": 20, "likely": 1, "impossible": 0.001}), reduce="sum")
@@ -83,11 +83,11 @@ class ValueEvaluator(Judging):
     def flow(self, task: Task, run: RunContext) -> Flow[Evaluation]:
         """Value the candidates of `task`."""
         first = _first_of_equals(task) if self.duplicates != "evaluate" else tuple(range(len(task.candidates)))
-        asked: dict[int, list[Asked[float]]] = {j: [] for j in dict.fromkeys(first)}
+        asked: dict[int, list[Parsed[float]]] = {j: [] for j in dict.fromkeys(first)}
         unread = yield from self._ask_all(_Questions(self, task), asked)
         return self._evaluation(task, run, first, asked, unread)
 
-    def _ask_all(self, questions: _Questions, asked: dict[int, list[Asked[float]]]) -> Flow[set[int]]:
+    def _ask_all(self, questions: _Questions, asked: dict[int, list[Parsed[float]]]) -> Flow[set[int]]:
         """Fill in what was asked of each candidate; returns those left unread."""
         stop = self.early_stop
         if stop is None:
@@ -103,7 +103,7 @@ class ValueEvaluator(Judging):
                 return left
         return set()
 
-    def _wave(self, questions: _Questions, wave: Sequence[int], asked: dict[int, list[Asked[float]]]) -> Flow[None]:
+    def _wave(self, questions: _Questions, wave: Sequence[int], asked: dict[int, list[Parsed[float]]]) -> Flow[None]:
         """One sample of every candidate of a wave, then of those that need more."""
         assert self.early_stop is not None
         active = list(wave)
@@ -120,7 +120,7 @@ class ValueEvaluator(Judging):
         task: Task,
         run: RunContext,
         first: Sequence[int],
-        asked: Mapping[int, Sequence[Asked[float]]],
+        asked: Mapping[int, Sequence[Parsed[float]]],
         unread: set[int],
     ) -> Evaluation:
         scores = np.full(len(first), np.nan)  # (J,)
@@ -134,7 +134,7 @@ class ValueEvaluator(Judging):
         samples = [_sample(j, s, answer) for j in asked for s, answer in enumerate(asked[j])]
         summaries = [summarise(_values(asked[original])) for original in first]
         trust = [confidence(_values(asked[original]), self.reader.scale) for original in first]
-        return conclude(
+        return build_evaluation(
             self.name,
             self.scale,
             task,
@@ -154,7 +154,7 @@ class ValueEvaluator(Judging):
             has_converged=bool(self.early_stop) and sum(map(len, asked.values())) < len(asked) * self.samples,
         )
 
-    def _score(self, asked: Sequence[Asked[float]], is_unread: bool) -> tuple[float, ScoreStatus]:
+    def _score(self, asked: Sequence[Parsed[float]], is_unread: bool) -> tuple[float, ScoreStatus]:
         if is_unread:
             return (0.0 if self.early_stop and self.early_stop.compat else np.nan), "skipped"
         values = _values(asked)
@@ -200,12 +200,12 @@ class _Questions:
         self._blocks: dict[int, Block] = {}
         self._occurrence = _occurrences(task)
 
-    def ask(self, j: int, s: int) -> Flow[Asked[float]]:
+    def ask(self, j: int, s: int) -> Flow[Parsed[float]]:
         """Sample `s` of candidate `j`."""
         if j not in self._blocks:
             text = self._task.candidates[j].text
             self._blocks[j] = self._prompts.question({"candidate": text}, text)
-        return ask(partial(self._call, j, s), self._read, self._evaluator.retries)
+        return generate_parsed(partial(self._call, j, s), self._read, self._evaluator.retries)
 
     def _call(self, j: int, s: int, attempt: int, error: ReplyError | None) -> Generate:
         # Equal texts have equal prompts: one that is valued by itself all the same is another sample.
@@ -233,12 +233,12 @@ def _occurrences(task: Task) -> list[int]:
     return found
 
 
-def _values(asked: Sequence[Asked[float]]) -> list[float | None]:
+def _values(asked: Sequence[Parsed[float]]) -> list[float | None]:
     return [answer.value for answer in asked]
 
 
-def _sample(j: int, s: int, asked: Asked[float]) -> Sample:
-    return Sample(
+def _sample(j: int, s: int, asked: Parsed[float]) -> Judgment:
+    return Judgment(
         candidates=(j,),
         sample=s,
         value=asked.value,

@@ -19,18 +19,18 @@ import numpy as np
 
 from debate.errors import ConfigError, ReplyError
 from debate.evaluation import Evaluation
-from debate.evaluators.asking import Asked, ask
+from debate.evaluators.asking import Parsed, generate_parsed
 from debate.evaluators.base import RunContext
+from debate.evaluators.debate.candidate_order import label
+from debate.evaluators.judge import JudgeSettings
 from debate.evaluators.judge_prompts import JudgePrompts, check, names
-from debate.evaluators.judging import Judging
-from debate.evaluators.ordering import label
-from debate.evaluators.outcome import conclude
+from debate.evaluators.result import build_evaluation
 from debate.flow import Completion, Flow, Generate, gather
 from debate.hashing import derive
 from debate.parsing.ballots import read_json_ballot
 from debate.parsing.schema import bounded_text, object_of
 from debate.prompts import Trusted
-from debate.types import FloatArray, Sample, Scale, Task
+from debate.types import FloatArray, Judgment, Scale, Task
 from debate.voting import (
     Comparison,
     Unranked,
@@ -68,7 +68,7 @@ class _Ballot:
 
 
 @dataclass(frozen=True, kw_only=True)
-class VoteEvaluator(Judging):
+class VoteEvaluator(JudgeSettings):
     """The candidates ranked by ballots: whole rankings, one choice each, or pairs.
 
     >>> VoteEvaluator(ballots=5, ballot="ranking", count="borda_span")
@@ -128,7 +128,7 @@ class VoteEvaluator(Judging):
         scores = self._scores(counted, n) if len(counted) >= self.quorum or not cast else np.full(n, np.nan)  # (J,)
         if n == 1 and not cast:
             scores = np.full(1, self.scale.high)  # nobody to be compared with
-        return conclude(
+        return build_evaluation(
             self.name,
             self.scale,
             task,
@@ -154,7 +154,7 @@ class VoteEvaluator(Judging):
             return tuple(group)
         return tuple(int(j) for j in np.random.default_rng(seed).permutation(group))
 
-    def _ask(self, prompts: JudgePrompts, task: Task, ballot: _Ballot) -> Flow[Asked[tuple[int, ...]]]:
+    def _ask(self, prompts: JudgePrompts, task: Task, ballot: _Ballot) -> Flow[Parsed[tuple[int, ...]]]:
         texts = [{"label": Trusted(name), "text": task.candidates[j].text} for name, j in ballot.labels.items()]
         shown = [task.candidates[j].text for j in ballot.shown]
         question = prompts.question({"candidates": texts, "kind": self.ballot}, *shown)
@@ -164,7 +164,7 @@ class VoteEvaluator(Judging):
             info = {"sample": ballot.number, "labels": ballot.labels}
             return self.request(task, prompts.prompt(question, error), schema, ("vote", ballot.number), attempt, **info)
 
-        return ask(call, partial(self._read, ballot.labels), self.retries)
+        return generate_parsed(call, partial(self._read, ballot.labels), self.retries)
 
     def _read(self, labels: Mapping[str, int], said: Completion) -> tuple[int, ...]:
         tie = TIE if self.ballot == "pairwise" else None
@@ -186,7 +186,7 @@ class VoteEvaluator(Judging):
                 decision = {"type": "string", "pattern": f"^{one}({ORDER}{one}){{{len(labels) - 1}}}$"}
         return object_of({"reasoning": bounded_text(self.reasoning_chars), _KEY[self.ballot]: decision})
 
-    def _scores(self, counted: Sequence[Sample], n: int) -> FloatArray:
+    def _scores(self, counted: Sequence[Judgment], n: int) -> FloatArray:
         """Scores (J,) from the ballots that count."""
         if self.ballot == "pairwise":
             return copeland_score(pairwise_wins([_comparison(sample) for sample in counted], n))
@@ -223,8 +223,8 @@ class VoteEvaluator(Judging):
         )
 
 
-def _sample(ballot: _Ballot, asked: Asked[tuple[int, ...]]) -> Sample:
-    return Sample(
+def _sample(ballot: _Ballot, asked: Parsed[tuple[int, ...]]) -> Judgment:
+    return Judgment(
         candidates=ballot.shown,
         labels=tuple(ballot.labels),
         sample=ballot.number,
@@ -235,7 +235,7 @@ def _sample(ballot: _Ballot, asked: Asked[tuple[int, ...]]) -> Sample:
     )
 
 
-def _figures(samples: Sequence[Sample]) -> dict[str, Any]:
+def _figures(samples: Sequence[Judgment]) -> dict[str, Any]:
     """How many ballots count, and why others do not."""
     failures = [sample.failure for sample in samples if sample.failure is not None]
     reasons = [
@@ -250,6 +250,6 @@ def _figures(samples: Sequence[Sample]) -> dict[str, Any]:
     }
 
 
-def _comparison(sample: Sample) -> Comparison:
+def _comparison(sample: Judgment) -> Comparison:
     first, second = sample.candidates
     return Comparison(first, second, sample.ranking[0] if sample.ranking else None)

@@ -31,12 +31,12 @@ from debate.errors import ConfigError
 from debate.evaluators.base import Evaluator
 from debate.evaluators.callback import CallbackEvaluator, Penalty
 from debate.evaluators.cross import CrossEvaluator
-from debate.evaluators.debate import DebateEvaluator
+from debate.evaluators.debate.evaluator import DebateEvaluator
 from debate.evaluators.early_stop import EarlyStop
 from debate.evaluators.panel import PanelEvaluator
-from debate.evaluators.step import StepEvaluator
-from debate.evaluators.step_judges import PromptedSteps
-from debate.evaluators.step_models import RewardModelSteps, ValueModelSteps
+from debate.evaluators.steps.evaluator import StepEvaluator
+from debate.evaluators.steps.prompted import PromptedSteps
+from debate.evaluators.steps.reward_models import RewardModelSteps, ValueModelSteps
 from debate.evaluators.value import ValueEvaluator
 from debate.evaluators.vote import VoteEvaluator
 from debate.parsing.values import JsonField, LabelMap, NumberLine, TagNumber

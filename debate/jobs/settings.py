@@ -17,9 +17,9 @@ from debate.backends import VLLM, Backend, Ollama, OpenAICompatible, Patience, R
 from debate.convergence import Over
 from debate.errors import ConfigError
 from debate.evaluators.base import Evaluator
-from debate.evaluators.debate import DebateEvaluator
-from debate.evaluators.debate_settings import Mode
-from debate.evaluators.ordering import CandidateOrder
+from debate.evaluators.debate.candidate_order import CandidateOrder
+from debate.evaluators.debate.evaluator import DebateEvaluator
+from debate.evaluators.debate.settings import Mode
 from debate.jobs.evaluators import make_evaluator
 from debate.judge import model_folder, settings_of
 from debate.persona import Sampling

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from debate.backends import VLLM
-    from debate.evaluators.debate import DebateEvaluator
+    from debate.evaluators.debate.evaluator import DebateEvaluator
 
 __all__ = ["BUILT_IN", "backend", "evaluator", "model_folder", "model_path", "settings_of"]
 
@@ -61,7 +61,7 @@ def evaluator(model: str | Path = BUILT_IN, **settings: Any) -> DebateEvaluator:
 
     `settings` are parameters of `DebateEvaluator` and go before them.
     """
-    from debate.evaluators.debate import DebateEvaluator
+    from debate.evaluators.debate.evaluator import DebateEvaluator
     from debate.persona import Sampling
 
     asked = settings_of(model)

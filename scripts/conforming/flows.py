@@ -19,8 +19,8 @@ from debate.engine import Engine
 from debate.errors import TaskError
 from debate.evaluators.callback import CallbackEvaluator
 from debate.evaluators.early_stop import EarlyStop
-from debate.evaluators.step import StepEvaluator
-from debate.evaluators.step_models import ValueModelSteps
+from debate.evaluators.steps.evaluator import StepEvaluator
+from debate.evaluators.steps.reward_models import ValueModelSteps
 from debate.evaluators.value import ValueEvaluator
 from debate.improving import validate_and_improve
 from debate.parsing.values import JsonField

@@ -13,9 +13,9 @@ from random import Random
 
 import numpy as np
 
-from debate.evaluators.debate_prompts import DebatePrompts
-from debate.evaluators.debate_settings import CELL_SCALE
-from debate.evaluators.ordering import Ordering
+from debate.evaluators.debate.candidate_order import Ordering
+from debate.evaluators.debate.prompts import DebatePrompts
+from debate.evaluators.debate.settings import CELL_SCALE
 from debate.flow import Prompt
 from debate.persona import Profile
 from debate.profiles import load_profile

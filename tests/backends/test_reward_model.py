@@ -12,7 +12,7 @@ import pytest
 from debate import Candidate, Engine, StepEvaluator, Task
 from debate.backends import RewardModel
 from debate.errors import ConfigError
-from debate.evaluators.step_models import RewardModelSteps
+from debate.evaluators.steps.reward_models import RewardModelSteps
 from tests.tiny_reward_model import STEP_TAG, make_tiny_reward_model
 
 pytestmark = pytest.mark.vllm

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from debate.errors import InputError, TemplateError
-from debate.evaluators import debate_prompts
 from debate.evaluators.base import RunContext
-from debate.evaluators.debate import DebateEvaluator
-from debate.evaluators.debate_prompts import TEMPLATE_NAMES, fence
+from debate.evaluators.debate import prompts as debate_prompts
+from debate.evaluators.debate.evaluator import DebateEvaluator
+from debate.evaluators.debate.prompts import TEMPLATE_NAMES, fence
 from debate.flow import Block, Generate
 from debate.persona import Component, MemorySettings, Persona, Profile
 from debate.types import Memory, Task

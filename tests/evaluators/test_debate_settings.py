@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from debate.errors import ConfigError, ProfileError, TemplateError
-from debate.evaluators.debate import DebateEvaluator
+from debate.evaluators.debate.evaluator import DebateEvaluator
 from debate.persona import Component, MemorySettings, Persona, Profile, Sampling
 from debate.types import Scale, Task
 from tests.driving import evaluator, panel, task

@@ -20,7 +20,7 @@ from debate import (
     VoteEvaluator,
 )
 from debate.evaluators.base import Evaluator
-from debate.evaluators.step_judges import PromptedSteps
+from debate.evaluators.steps.prompted import PromptedSteps
 
 pytestmark = pytest.mark.vllm
 SHORT: dict[str, Any] = {"reasoning_chars": 30}

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from debate.evaluators.base import RunContext
-from debate.evaluators.ordering import arrange, base_order, label
+from debate.evaluators.debate.candidate_order import arrange, base_order, label
 from debate.flow import Generate
 from tests.driving import Judge, by_text, debate, drive, evaluator, panel, shown, task
 

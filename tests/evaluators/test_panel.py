@@ -16,7 +16,7 @@ from debate.backends import Call, Scripted
 from debate.errors import ConfigError, TaskError
 from debate.evaluation import Evaluation
 from debate.evaluators.base import Evaluator
-from debate.evaluators.step import StepEvaluator
+from debate.evaluators.steps.evaluator import StepEvaluator
 from debate.flow import Generate
 from debate.parsing.values import NumberLine
 from debate.scorers.scales import ERRORS

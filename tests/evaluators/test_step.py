@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from debate import Engine, StepEvaluator, Task
 from debate.backends import Call, Scripted
 from debate.errors import ConfigError, TaskError
-from debate.evaluators.step_judges import PromptedSteps
+from debate.evaluators.steps.prompted import PromptedSteps
 from debate.flow import Generate
 from debate.parsing.values import JsonField
 from debate.types import Candidate, Failure, Scale

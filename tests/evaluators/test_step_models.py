@@ -10,7 +10,7 @@ import pytest
 
 from debate import StepEvaluator, Task
 from debate.errors import ConfigError
-from debate.evaluators.step_models import RewardModelSteps, ValueModelSteps
+from debate.evaluators.steps.reward_models import RewardModelSteps, ValueModelSteps
 from debate.flow import Generate, Messages
 from debate.types import Candidate, Failure, Scale
 from tests.judges import Asked, judged

@@ -17,9 +17,9 @@ import pytest
 
 from debate import Engine, Evaluation, Task, judge, load_profile
 from debate.backends import VLLM
-from debate.evaluators.debate_prompts import DebatePrompts
-from debate.evaluators.debate_settings import CELL_SCALE
-from debate.evaluators.ordering import Ordering
+from debate.evaluators.debate.candidate_order import Ordering
+from debate.evaluators.debate.prompts import DebatePrompts
+from debate.evaluators.debate.settings import CELL_SCALE
 from debate.jobs.evalset import EvalSet
 from debate.memory.places import built_in
 from debate.persona import MemorySettings

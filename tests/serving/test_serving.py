@@ -16,7 +16,7 @@ import pytest
 from debate import Candidate, Engine, StepEvaluator, Task
 from debate.backends import Call, Patience, Scripted, ValueServer
 from debate.errors import BackendDead
-from debate.evaluators.step_models import ValueModelSteps
+from debate.evaluators.steps.reward_models import ValueModelSteps
 from debate.serving.wire import Unvalued, forward
 
 pytest.importorskip("fastapi")

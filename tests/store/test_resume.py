@@ -177,7 +177,7 @@ def test_other_prompts_are_refused_with_the_difference(store: Store) -> None:
 
 def test_a_prompt_that_changed_unseen_ends_the_run(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     evaluated(store, debates(), dying(5))
-    from debate.evaluators import debate_prompts
+    from debate.evaluators.debate import prompts as debate_prompts
 
     original = debate_prompts.DebatePrompts.prompt
 

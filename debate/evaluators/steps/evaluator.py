@@ -18,11 +18,11 @@ import numpy as np
 from debate.errors import ConfigError, TaskError
 from debate.evaluation import Evaluation
 from debate.evaluators.base import Footprint, RunContext
-from debate.evaluators.outcome import Choosing, conclude
-from debate.evaluators.step_judges import Line, PromptedSteps, StepJudge, mean_samples, with_place
+from debate.evaluators.result import SelectionPolicy, build_evaluation
+from debate.evaluators.steps.prompted import PromptedSteps, Solution, StepJudge, mean_samples, with_place
 from debate.flow import Flow
 from debate.scoring.steps import StepReduction, first_wrong_step, reduce_steps
-from debate.types import Candidate, Failure, Sample, Scale, Task
+from debate.types import Candidate, Failure, Judgment, Scale, Task
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,9 +71,9 @@ class StepEvaluator:
             raise ConfigError("only a prompted judge can be asked", field="ask_solved")
 
     @property
-    def choosing(self) -> Choosing:
+    def choosing(self) -> SelectionPolicy:
         """How a candidate is chosen."""
-        return Choosing(self.selection, self.ties, self.softmax_temperature)
+        return SelectionPolicy(self.selection, self.ties, self.softmax_temperature)
 
     @property
     def scale(self) -> Scale:
@@ -116,11 +116,11 @@ class StepEvaluator:
             answers = yield from self.judge.ask_solved(task, lines)
             details["solved"] = [answer.value for answer in answers]
             unsaid = [answer.failure for answer in answers if answer.failure is not None]
-        of_line: list[list[Sample]] = [[] for _ in lines]
+        of_line: list[list[Judgment]] = [[] for _ in lines]
         for sample in samples:
             of_line[sample.candidates[0]].append(sample)
         steps = [mean_samples(each) for each in of_line]
-        return conclude(
+        return build_evaluation(
             self.name,
             self.scale,
             task,
@@ -132,10 +132,10 @@ class StepEvaluator:
             details={"steps": steps, "first_error": [first_wrong_step(each, self.limit) for each in steps], **details},
         )
 
-    def _line(self, task: Task, j: int) -> Line:
+    def _line(self, task: Task, j: int) -> Solution:
         steps = self._steps(task.candidates[j])
         final = task.candidates[j].metadata.get("final")
-        return Line(j, steps, task.context, final if isinstance(final, bool) else len(steps) > 1)
+        return Solution(j, steps, task.context, final if isinstance(final, bool) else len(steps) > 1)
 
     def _steps(self, candidate: Candidate) -> tuple[str, ...]:
         given: Sequence[str] | None = candidate.metadata.get("steps")

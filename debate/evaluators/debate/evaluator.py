@@ -19,19 +19,19 @@ import numpy as np
 from debate.convergence import coefficient_of_variation, has_converged
 from debate.errors import ReplyError
 from debate.evaluation import Evaluation
-from debate.evaluators.asking import ask
+from debate.evaluators.asking import generate_parsed
 from debate.evaluators.base import RunContext
-from debate.evaluators.debate_prompts import DebatePrompts
-from debate.evaluators.debate_settings import CELL_SCALE, DebateSettings
-from debate.evaluators.ordering import arrange, base_order
-from debate.evaluators.outcome import Choosing
+from debate.evaluators.debate.candidate_order import arrange, base_order
+from debate.evaluators.debate.prompts import DebatePrompts
+from debate.evaluators.debate.settings import CELL_SCALE, DebateSettings
+from debate.evaluators.result import SelectionPolicy
 from debate.flow import Completion, Flow, Generate, Prompt, Recall, gather, recall
 from debate.hashing import derive
 from debate.parsing.debate_reply import ParsedReply, parse_reply, reply_schema
 from debate.persona import Profile
 from debate.scoring.tensor import normalize_tensor
 from debate.selection import argmax
-from debate.types import Failure, FloatArray, Memory, Rejected, StopReason, Task, Transcript, Turn
+from debate.types import Failure, FloatArray, InvalidReply, Memory, StopReason, Task, Transcript, Turn
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class _Debate:
         def read(said: Completion) -> ParsedReply:
             return parse_reply(said.text, self.ordering.labels, self.components, finish_reason=said.finish_reason)
 
-        asked = yield from ask(call, read, self.settings.retries)
+        asked = yield from generate_parsed(call, read, self.settings.retries)
         self.tokens += asked.tokens
         if asked.value is None:
             assert asked.failure is not None
@@ -175,7 +175,7 @@ class _Debate:
         )
 
     def _failed_turn(
-        self, r: int, i: int, failure: Failure, rejected: Sequence[Rejected], memories: tuple[Memory, ...]
+        self, r: int, i: int, failure: Failure, rejected: Sequence[InvalidReply], memories: tuple[Memory, ...]
     ) -> Turn:
         name = self.settings.personas[i].name
         return Turn(
@@ -264,7 +264,7 @@ def _agree(members: Sequence[Evaluation]) -> bool | None:
 
 def _select(settings: DebateSettings, scores: FloatArray, task: Task, run: RunContext) -> dict[str, Any]:
     """Probabilities, the selected candidate and the ties, from the scores alone."""
-    choosing = Choosing(settings.selection, settings.ties, settings.softmax_temperature)
+    choosing = SelectionPolicy(settings.selection, settings.ties, settings.softmax_temperature)
     return choosing.choose(scores, settings.scale.higher_is_better, run, task)
 
 

@@ -12,12 +12,12 @@ from debate.errors import ENDS_A_RUN, ConfigError
 from debate.evaluation import Evaluation, failed
 from debate.evaluators.base import Evaluator, Footprint, RunContext
 from debate.flow import Flow
-from debate.types import Failure, FloatArray, Sample, Scale, Task, Transcript, Turn
+from debate.types import Failure, FloatArray, Judgment, Scale, Task, Transcript, Turn
 
 TEN = Scale(0.0, 10.0)
 
 
-def checked(members: Mapping[str, Evaluator], field: str) -> dict[str, Evaluator]:
+def validate_members(members: Mapping[str, Evaluator], field: str) -> dict[str, Evaluator]:
     """The members in the order of their names, so that the order of listing changes nothing.
 
     Raises:
@@ -56,7 +56,7 @@ def footprint(members: Mapping[str, Evaluator], task: Task) -> Footprint:
     )
 
 
-def guarded(member: Evaluator, task: Task, run: RunContext) -> Flow[Evaluation]:
+def isolate_failures(member: Evaluator, task: Task, run: RunContext) -> Flow[Evaluation]:
     """A member's flow, whose exceptions are a failed evaluation of its own and end nobody else's."""
     try:
         evaluation = yield from member.flow(task, run)
@@ -89,7 +89,7 @@ def common_scale(members: Sequence[Evaluator]) -> Scale:
     return scales.pop() if len(scales) == 1 else TEN
 
 
-def on_scale(evaluation: Evaluation, scale: Scale) -> FloatArray:
+def rescale(evaluation: Evaluation, scale: Scale) -> FloatArray:
     """An evaluation's scores (J,) on another scale: 0..10, where 10 is best, or its own."""
     if evaluation.scale == scale:
         return evaluation.scores
@@ -97,7 +97,7 @@ def on_scale(evaluation: Evaluation, scale: Scale) -> FloatArray:
     return np.array(units, dtype=np.float64)  # (J,); NaN stays NaN
 
 
-def spread(evaluation: Evaluation, indices: Sequence[int], n: int) -> Evaluation:
+def scatter_candidates(evaluation: Evaluation, indices: Sequence[int], n: int) -> Evaluation:
     """An evaluation of some of a task's `n` candidates as one of all, in which the others are `skipped`."""
     missing = np.full(n, np.nan)  # (J,)
     missing[list(indices)] = evaluation.scores
@@ -120,7 +120,7 @@ def spread(evaluation: Evaluation, indices: Sequence[int], n: int) -> Evaluation
         tensor=tensor,
         transcript=Transcript(tuple(_spread_turn(turn, indices, n) for turn in evaluation.transcript)),
         samples=tuple(_spread_sample(sample, indices) for sample in evaluation.samples),
-        members=tuple(spread(member, indices, n) for member in evaluation.members),
+        members=tuple(scatter_candidates(member, indices, n) for member in evaluation.members),
     )
 
 
@@ -134,7 +134,7 @@ def _spread_turn(turn: Turn, indices: Sequence[int], n: int) -> Turn:
     return replace(turn, scores=scores, labels=labels, comments=tuple(comments) if turn.comments else ())
 
 
-def _spread_sample(sample: Sample, indices: Sequence[int]) -> Sample:
+def _spread_sample(sample: Judgment, indices: Sequence[int]) -> Judgment:
     return replace(
         sample,
         candidates=tuple(indices[j] for j in sample.candidates),

@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import Any
 
 from debate.errors import ReplyError
-from debate.evaluators.ordering import Ordering
+from debate.evaluators.debate.candidate_order import Ordering
 from debate.flow import Block, Prompt
 from debate.hashing import digest
 from debate.persona import Component, Persona, Profile

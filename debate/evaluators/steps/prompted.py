@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol, cast
 
 from debate.errors import ReplyError
-from debate.evaluators.asking import Asked, ask
+from debate.evaluators.asking import Parsed, generate_parsed
 from debate.evaluators.base import Footprint
+from debate.evaluators.judge import JudgeSettings
 from debate.evaluators.judge_prompts import JudgePrompts, check, names, rules
-from debate.evaluators.judging import Judging
 from debate.flow import Completion, Flow, Generate, gather
 from debate.parsing.json_extract import extract_json
 from debate.parsing.json_values import unreadable
@@ -22,11 +22,11 @@ from debate.parsing.step_scores import read_is_solved, read_step_score
 from debate.parsing.values import JsonField, ValueReader
 from debate.scoring.reducers import summarise
 from debate.scoring.steps import STEP_SCALE
-from debate.types import Failure, Sample, Scale, Task
+from debate.types import Failure, Judgment, Scale, Task
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class Solution:
     """One candidate's line of reasoning."""
 
     candidate: int
@@ -54,7 +54,7 @@ class StepJudge(Protocol):
         """Models it names besides the run's own."""
         ...
 
-    def ask_all(self, task: Task, lines: Sequence[Line]) -> Flow[tuple[Sample, ...]]:
+    def ask_all(self, task: Task, lines: Sequence[Solution]) -> Flow[tuple[Judgment, ...]]:
         """A sample for each step of each line; several where the judge is asked several times."""
         ...
 
@@ -88,7 +88,7 @@ class _X1Score:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PromptedSteps(Judging):
+class PromptedSteps(JudgeSettings):
     """A chat model, asked about one step at a time with the steps before it in view; -100 to 100 (seed 002).
 
     `PromptedSteps.x1()` uses x1's own prompts and reply format, without a schema.
@@ -113,13 +113,13 @@ class PromptedSteps(Judging):
         """The reader's."""
         return self.reader.scale
 
-    def ask_all(self, task: Task, lines: Sequence[Line]) -> Flow[tuple[Sample, ...]]:
+    def ask_all(self, task: Task, lines: Sequence[Solution]) -> Flow[tuple[Judgment, ...]]:
         """Every step of every line, all at once."""
         prompts = self._prompts(task, self.template, rules(self.scale, self.reader.instruction))
         places = [(line, n, s) for line in lines for n in range(len(line.steps)) for s in range(self.samples)]
         answers = yield from gather([self._ask(task, prompts, *place) for place in places])
         return tuple(
-            Sample(
+            Judgment(
                 candidates=(line.candidate,),
                 sample=s,
                 step=n,
@@ -131,7 +131,7 @@ class PromptedSteps(Judging):
             for (line, n, s), asked in zip(places, answers, strict=True)
         )
 
-    def ask_solved(self, task: Task, lines: Sequence[Line]) -> Flow[tuple[Asked[bool], ...]]:
+    def ask_solved(self, task: Task, lines: Sequence[Solution]) -> Flow[tuple[Parsed[bool], ...]]:
         """Whether the last step of each line is the complete solution."""
         prompts = self._prompts(task, self.solved_template, self._solved_rules)
         return (yield from gather([self._ask_one_solved(task, prompts, line) for line in lines]))
@@ -167,7 +167,7 @@ class PromptedSteps(Judging):
         shows = "nothing" if self._is_x1 else "input"
         return JudgePrompts(self.prompt_templates, template, task, rules, shows=shows)
 
-    def _ask(self, task: Task, prompts: JudgePrompts, line: Line, n: int, s: int) -> Flow[Asked[float]]:
+    def _ask(self, task: Task, prompts: JudgePrompts, line: Solution, n: int, s: int) -> Flow[Parsed[float]]:
         previous, step = line.previous(n), line.steps[n]
         question = prompts.question({"x": task.x, "previous": previous, "step": step}, *previous, step)
         schema = self.reader.schema(self.reasoning_chars)
@@ -176,9 +176,11 @@ class PromptedSteps(Judging):
             info = {"candidate": line.candidate, "step": n, "sample": s}
             return self.request(task, prompts.prompt(question, error), schema, ("step", s), attempt, **info)
 
-        return ask(call, lambda said: self.reader(said.text, finish_reason=said.finish_reason), self.retries)
+        return generate_parsed(
+            call, lambda said: self.reader(said.text, finish_reason=said.finish_reason), self.retries
+        )
 
-    def _ask_one_solved(self, task: Task, prompts: JudgePrompts, line: Line) -> Flow[Asked[bool]]:
+    def _ask_one_solved(self, task: Task, prompts: JudgePrompts, line: Solution) -> Flow[Parsed[bool]]:
         last = len(line.steps) - 1
         previous, step = line.previous(last), line.steps[last]
         question = prompts.question({"x": task.x, "previous": previous, "step": step}, *previous, step)
@@ -189,7 +191,7 @@ class PromptedSteps(Judging):
             info = {"candidate": line.candidate, "step": last, "solved": True}
             return self.request(task, prompts.prompt(question, error), schema, ("solved",), attempt, **info)
 
-        return ask(call, self._read_solved, self.retries)
+        return generate_parsed(call, self._read_solved, self.retries)
 
     def _read_solved(self, said: Completion) -> bool:
         if self._is_x1:
@@ -201,7 +203,7 @@ class PromptedSteps(Judging):
         return solved
 
 
-def mean_samples(samples: Sequence[Sample]) -> list[float | None]:
+def mean_samples(samples: Sequence[Judgment]) -> list[float | None]:
     """The scores of one line's steps, each the mean of its samples that were read; None where none was."""
     by_step: dict[int, list[float | None]] = {}
     for sample in samples:
@@ -210,7 +212,7 @@ def mean_samples(samples: Sequence[Sample]) -> list[float | None]:
     return [summary.mean if summary.n_ok else None for summary in summaries]
 
 
-def with_place(failure: Failure, sample: Sample) -> Failure:
+def with_place(failure: Failure, sample: Judgment) -> Failure:
     """A failure that says which step it is about."""
     place = f"candidate {sample.candidates[0] + 1}, step {(sample.step or 0) + 1}"
     return replace(failure, message=f"{place}: {failure.message}")

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
 
-from debate.evaluators.asking import Asked, ask
+from debate.evaluators.asking import Parsed, generate_parsed
 from debate.evaluators.base import Footprint
-from debate.evaluators.step_judges import Line
+from debate.evaluators.steps.prompted import Solution
 from debate.flow import Completion, Flow, Generate, Messages, gather
 from debate.parsing.json_extract import extract_json
 from debate.parsing.json_values import Number, unreadable
 from debate.parsing.text import in_range
-from debate.types import Failure, Sample, Scale, Task
+from debate.types import Failure, Judgment, Scale, Task
 
 UNIT = Scale(0.0, 1.0)
 
@@ -34,21 +34,21 @@ class ValueModelSteps:
         """The value model, where it is not the run's."""
         return frozenset() if self.model is None else frozenset({self.model})
 
-    def ask_all(self, task: Task, lines: Sequence[Line]) -> Flow[tuple[Sample, ...]]:
+    def ask_all(self, task: Task, lines: Sequence[Solution]) -> Flow[tuple[Judgment, ...]]:
         """Every step of every line, all at once."""
         places = [(line, n) for line in lines for n in range(len(line.steps))]
         answers = yield from gather([self._ask(task, *place) for place in places])
         return tuple(
-            Sample(candidates=(line.candidate,), step=n, value=asked.value, text=asked.text, failure=asked.failure)
+            Judgment(candidates=(line.candidate,), step=n, value=asked.value, text=asked.text, failure=asked.failure)
             for (line, n), asked in zip(places, answers, strict=True)
         )
 
-    def _ask(self, task: Task, line: Line, n: int) -> Flow[Asked[float]]:
+    def _ask(self, task: Task, line: Solution, n: int) -> Flow[Parsed[float]]:
         is_last = line.is_final and n == len(line.steps) - 1
         said = [("user", task.x), *(("intermediate_step", text) for text in line.previous(n))]
         prompt = Messages.of([*said, ("last_step" if is_last else "intermediate_step", line.steps[n])])
         info = {"task_id": task.id, "candidate": line.candidate, "step": n}
-        return ask(partial(_once, prompt, self.model, info), partial(_read_number, scale=self.scale), 0)
+        return generate_parsed(partial(_once, prompt, self.model, info), partial(_read_number, scale=self.scale), 0)
 
     def footprint(self, task: Task) -> Footprint:
         """It holds no cache of ours."""
@@ -74,24 +74,26 @@ class RewardModelSteps:
         """The reward model, where it is not the run's."""
         return frozenset() if self.model is None else frozenset({self.model})
 
-    def ask_all(self, task: Task, lines: Sequence[Line]) -> Flow[tuple[Sample, ...]]:
+    def ask_all(self, task: Task, lines: Sequence[Solution]) -> Flow[tuple[Judgment, ...]]:
         """Every line, all at once."""
         answers = yield from gather([self._ask(task, line) for line in lines])
         return tuple(
             sample for line, asked in zip(lines, answers, strict=True) for sample in self._samples(line, asked)
         )
 
-    def _ask(self, task: Task, line: Line) -> Flow[Asked[list[float]]]:
+    def _ask(self, task: Task, line: Solution) -> Flow[Parsed[list[float]]]:
         prompt = Messages.of([("user", task.x), *(("step", text) for text in (*line.before, *line.steps))])
         info = {"task_id": task.id, "candidate": line.candidate}
         n = len(line.before) + len(line.steps)
-        return ask(partial(_once, prompt, self.model, info), partial(_read_numbers, n=n, scale=self.scale), 0)
+        return generate_parsed(
+            partial(_once, prompt, self.model, info), partial(_read_numbers, n=n, scale=self.scale), 0
+        )
 
-    def _samples(self, line: Line, asked: Asked[list[float]]) -> list[Sample]:
+    def _samples(self, line: Solution, asked: Parsed[list[float]]) -> list[Judgment]:
         values = [None] * len(line.steps) if asked.value is None else asked.value[len(line.before) :]
         failures: list[Failure | None] = [asked.failure, *[None] * len(line.steps)]  # one call, one failure
         return [
-            Sample(candidates=(line.candidate,), step=n, value=value, text=asked.text, failure=failures[n])
+            Judgment(candidates=(line.candidate,), step=n, value=value, text=asked.text, failure=failures[n])
             for n, value in enumerate(values)
         ]
 

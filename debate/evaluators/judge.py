@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from debate.errors import ConfigError
 from debate.evaluators.base import Footprint
-from debate.evaluators.outcome import Choosing
+from debate.evaluators.result import SelectionPolicy
 from debate.flow import Generate, Prompt
 from debate.persona import Sampling
 from debate.prompts import Templates
@@ -22,7 +22,7 @@ _RULES_CHARACTERS = 2000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Judging:
+class JudgeSettings:
     """A judge that is asked short questions, each by itself.
 
     Raises:
@@ -56,9 +56,9 @@ class Judging:
         return frozenset() if self.model is None else frozenset({self.model})
 
     @property
-    def choosing(self) -> Choosing:
+    def choosing(self) -> SelectionPolicy:
         """How a candidate is chosen."""
-        return Choosing(self.selection, self.ties, self.softmax_temperature)
+        return SelectionPolicy(self.selection, self.ties, self.softmax_temperature)
 
     @property
     def prompt_templates(self) -> Templates:

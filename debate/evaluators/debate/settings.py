@@ -1,6 +1,6 @@
 """The settings of a debate: checked when made, resolved once, described for the record.
 
-Knows nothing of how a debate runs; `debate.evaluators.debate` does.
+Knows nothing of how a debate runs; `debate.evaluators.debate.evaluator` does.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import numpy as np
 from debate.convergence import Over
 from debate.errors import ConfigError
 from debate.evaluators.base import Footprint
-from debate.evaluators.debate_prompts import TEMPLATE_NAMES, check_templates
-from debate.evaluators.ordering import CandidateOrder
+from debate.evaluators.debate.candidate_order import CandidateOrder
+from debate.evaluators.debate.prompts import TEMPLATE_NAMES, check_templates
 from debate.persona import Component, Persona, Profile, Sampling
 from debate.profiles import load_profile
 from debate.prompts import Templates

@@ -15,11 +15,11 @@ from debate.evaluators.base import RunContext
 from debate.hashing import derive
 from debate.scoring.tensor import softmax
 from debate.selection import argmax, sample, tied_best
-from debate.types import Failure, FloatArray, Sample, Scale, ScoreStatus, Status, Task
+from debate.types import Failure, FloatArray, Judgment, Scale, ScoreStatus, Status, Task
 
 
 @dataclass(frozen=True, slots=True)
-class Choosing:
+class SelectionPolicy:
     """How a candidate is chosen by the scores. Shapes no prompt.
 
     Raises:
@@ -50,16 +50,16 @@ class Choosing:
         return {"probabilities": probabilities, "selected": selected, "tied": tied_best(rising)}
 
 
-def conclude(
+def build_evaluation(
     name: str,
     scale: Scale,
     task: Task,
     run: RunContext,
-    choosing: Choosing,
+    choosing: SelectionPolicy,
     *,
     scores: FloatArray,
     statuses: Sequence[ScoreStatus] = (),
-    samples: Sequence[Sample] = (),
+    samples: Sequence[Judgment] = (),
     failures: Sequence[Failure] = (),
     members: Sequence[Evaluation] = (),
     details: Mapping[str, Any] | None = None,
