@@ -13,7 +13,7 @@ from typing import Any, Self
 
 import debate
 from debate.errors import ConfigError, InputError, StoreError
-from debate.store.connecting import without_password
+from debate.sql.connect import without_password
 
 STORE_FILE = "run.sqlite"
 

@@ -31,8 +31,8 @@ from debate.jobs.results import ResultsFile
 from debate.runtime.budget import Budget
 from debate.runtime.run_registry import settings_digest
 from debate.runtime.runner import Retriever
+from debate.sql.connect import without_password
 from debate.store import RunRecord, Store
-from debate.store.connecting import without_password
 from debate.store.totals import Totals
 
 _FIRST_WAIT = 1.0

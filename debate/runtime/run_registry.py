@@ -77,12 +77,12 @@ class RunRegistry:
             self._store = None
 
     def _run(self, name: str | None, evaluator: dict[str, Any], *, several: bool) -> RunRecord:
-        from debate.store.identity import without_free
+        from debate.store.identity import prompt_identity
         from debate.store.store import new_run_name
 
         models = {name: backend.model for name, backend in self._backends.items()}
         identity = {"evaluator": evaluator, "models": models}
-        its_digest = digest(without_free(identity))
+        its_digest = digest(prompt_identity(identity))
         if name is None:
             key = f"(one an evaluator) {its_digest}"
             name = self._runs[key][1].name if key in self._runs else new_run_name()

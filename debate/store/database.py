@@ -20,8 +20,8 @@ from sqlalchemy import Connection, Engine, Table, insert
 from sqlalchemy.exc import SQLAlchemyError
 
 from debate.errors import StoreError
-from debate.store.connecting import connect, described, free_space, spelt_out
-from debate.store.schema import migrate
+from debate.sql.connect import connect, described, free_space, normalize_url
+from debate.sql.migrate import migrate
 
 T = TypeVar("T")
 _FAULTS = (SQLAlchemyError, sqlite3.Error)
@@ -47,7 +47,7 @@ class Database:
     """
 
     def __init__(self, url: str) -> None:
-        self.url = spelt_out(url)
+        self.url = normalize_url(url)
         self.place = described(self.url)
         self._queue: queue.SimpleQueue[_Work | None] = queue.SimpleQueue()
         self._engine = self._opened()

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-FREE = "aggregation"
+AGGREGATION = "aggregation"
 """Key of the settings, at any depth, that shape no prompt and may change when a run goes on."""
 
 
-def without_free(data: Any) -> Any:
+def prompt_identity(data: Any) -> Any:
     """The data without what may change, in the plain types that JSON gives back."""
     if isinstance(data, dict):
         items = cast("dict[str, Any]", data).items()
-        return {key: without_free(value) for key, value in items if key != FREE}
+        return {key: prompt_identity(value) for key, value in items if key != AGGREGATION}
     if isinstance(data, list | tuple):
-        return [without_free(item) for item in cast("list[Any]", data)]
+        return [prompt_identity(item) for item in cast("list[Any]", data)]
     return data
 
 

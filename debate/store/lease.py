@@ -21,7 +21,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from debate.errors import RunInUse, StoreError
 from debate.hashing import digest
-from debate.store.connecting import connect, described, sqlite_file
+from debate.sql.connect import connect, described, sqlite_file
 
 
 class Lease(Protocol):

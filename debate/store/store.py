@@ -14,10 +14,10 @@ from sqlalchemy import Connection, insert, select, update
 from debate.errors import ConfigError, RunChanged
 from debate.flow import RunContext
 from debate.store.database import Database
-from debate.store.identity import differences, without_free
+from debate.store.identity import differences, prompt_identity
 from debate.store.lease import Lease, holder, take_lease
 from debate.store.reply_cache import DAY, ReplyCache
-from debate.store.run_record import RunRecord
+from debate.store.run import Run
 from debate.store.tables import RUNS
 
 _SHOWN = 5
@@ -68,7 +68,7 @@ class Store:
         seed: int = 0,
         today: str | None = None,
         about: Mapping[str, Any] | None = None,
-    ) -> RunRecord:
+    ) -> Run:
         """Hold the run of that name; it is made where there is none.
 
         `identity` is what shapes the run's prompts, as plain data; keys called `aggregation` are left out of it.
@@ -82,7 +82,7 @@ class Store:
         self._leases.append(lease)
         try:
             new = {
-                "identity": without_free({**identity, "seed": seed}),
+                "identity": prompt_identity({**identity, "seed": seed}),
                 "seed": seed,
                 "today": today or datetime.now().astimezone().date().isoformat(),
                 "about": dict(about or {}),
@@ -110,7 +110,7 @@ class Store:
             connection.execute(update(RUNS).where(RUNS.c.id == row.id).values(holder=holder()))
         return connection.execute(select(RUNS).where(RUNS.c.name == name)).one()
 
-    def read(self, name: str | None = None) -> RunRecord:
+    def read(self, name: str | None = None) -> Run:
         """A run to look at, without holding it; None where there is but one.
 
         Raises:
@@ -124,11 +124,9 @@ class Store:
             raise ConfigError(problem, file=self.place, field="run", hint=f"runs here: {there}")
         return self._record(found[0], None)
 
-    def _record(self, row: Any, lease: Lease | None) -> RunRecord:
+    def _record(self, row: Any, lease: Lease | None) -> Run:
         context = RunContext(row.seed, row.today)
-        return RunRecord(
-            self._database, row.id, row.name, context, started_at=row.created_at, about=row.about, lease=lease
-        )
+        return Run(self._database, row.id, row.name, context, started_at=row.created_at, about=row.about, lease=lease)
 
     def runs(self) -> list[str]:
         """The names of all runs, oldest first."""

@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import Connection, func, insert, select, update
 
 from debate.errors import TaskError
-from debate.store.rows import Row, content_hash, task_data, task_row
+from debate.store.serialization import Row, content_hash, task_data, task_row
 from debate.store.tables import RUNS, TASKS
 from debate.types import Task
 

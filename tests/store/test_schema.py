@@ -11,16 +11,16 @@ from sqlalchemy import create_engine, text
 
 import debate.store
 from debate.errors import ConfigError, StoreError
+from debate.sql.connect import connect, normalize_url, without_password
+from debate.sql.migrate import HEAD
 from debate.store import Store
-from debate.store.connecting import connect, spelt_out, without_password
-from debate.store.schema import HEAD
 from debate.store.tables import Base
 
 VERSIONS = Path(debate.store.__file__).parent / "migrations" / "versions"
 
 
 def execute(url: str, statement: str) -> None:
-    engine = connect(spelt_out(url))
+    engine = connect(normalize_url(url))
     with engine.begin() as connection:
         connection.execute(text(statement))
     engine.dispose()
@@ -28,7 +28,7 @@ def execute(url: str, statement: str) -> None:
 
 def test_the_migrations_make_the_tables_that_the_code_has(url: str) -> None:
     Store(url).close()
-    engine = connect(spelt_out(url))
+    engine = connect(normalize_url(url))
     with engine.connect() as connection:
         assert compare_metadata(MigrationContext.configure(connection), Base.metadata) == []
     engine.dispose()

@@ -1,4 +1,4 @@
-"""Run by alembic: the migrations, over the connection that `debate.store.schema` hands in."""
+"""Run by alembic: the migrations, over the connection that `debate.sql.migrate` hands in."""
 
 from alembic import context
 

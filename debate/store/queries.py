@@ -9,9 +9,9 @@ from sqlalchemy import Connection, insert, select
 
 from debate.evaluation import Evaluation
 from debate.journal import Answer
-from debate.store.rows import as_answer, as_evaluation, turn_data
+from debate.store.serialization import as_answer, as_evaluation, turn_data
 from debate.store.tables import CALLS, EVALUATIONS, TASKS, TURNS
-from debate.store.task_record import INHERITED, Kept
+from debate.store.task_journal import INHERITED, Kept
 
 _CHUNK = 200
 

@@ -13,7 +13,7 @@ from debate.evaluation import Evaluation
 from debate.flow import Call, Recall
 from debate.journal import Address, Answer, CallKey, format_address
 from debate.store.database import Database
-from debate.store.rows import Row, call_row, evaluation_row
+from debate.store.serialization import Row, call_row, evaluation_row
 from debate.store.tables import CALLS, EVALUATIONS, TURNS
 
 
@@ -35,8 +35,8 @@ INHERITED = -1
 
 
 @dataclass(slots=True)
-class KeptTask:
-    """A task's record in the store. Made by `RunRecord.open`."""
+class SqlTaskJournal:
+    """A task's record in the store. Made by `Run.open`."""
 
     database: Database
     run_id: int

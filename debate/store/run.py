@@ -13,11 +13,11 @@ from sqlalchemy import ColumnElement, Connection, Row, Select, delete, func, or_
 from debate.evaluation import Evaluation
 from debate.flow import RunContext
 from debate.store.database import Database
-from debate.store.kept_rows import all_calls, inherited_answers, kept_answers, kept_evaluations, take_over
 from debate.store.lease import Lease
-from debate.store.rows import as_task
+from debate.store.queries import all_calls, inherited_answers, kept_answers, kept_evaluations, take_over
+from debate.store.serialization import as_task
 from debate.store.tables import CALLS, EVALUATIONS, TASKS, TURNS
-from debate.store.task_record import KeptTask
+from debate.store.task_journal import SqlTaskJournal
 from debate.store.tasks import add_task, add_tasks
 from debate.store.totals import Totals, accuracy_by_group, totals
 from debate.types import Task
@@ -26,7 +26,7 @@ _CHUNK = 200
 """Tasks that are read at a time."""
 
 
-class RunRecord:
+class Run:
     """A run. Made by `Store.run`, which holds its lease, or by `Store.read`, which holds none and only looks.
 
     Attributes:
@@ -55,7 +55,7 @@ class RunRecord:
         self._database = database
         self._run_id = run_id
         self._lease = lease
-        self._read_ahead: dict[str, KeptTask] = {}
+        self._read_ahead: dict[str, SqlTaskJournal] = {}
 
     @property
     def place(self) -> str:
@@ -104,7 +104,7 @@ class RunRecord:
 
     def _chunk(
         self, connection: Connection, which: ColumnElement[bool], after: int, settings: str
-    ) -> list[tuple[Task, KeptTask]]:
+    ) -> list[tuple[Task, SqlTaskJournal]]:
         query = self._with_evaluations().where(TASKS.c.reading == self.reading, TASKS.c.position > after, which)
         rows = connection.execute(query.order_by(TASKS.c.position).limit(_CHUNK)).all()
         return [
@@ -117,14 +117,14 @@ class RunRecord:
         query = select(TASKS, EVALUATIONS.c.settings).select_from(TASKS.outerjoin(EVALUATIONS, same))
         return query.where(TASKS.c.run_id == self._run_id)
 
-    def _kept(self, connection: Connection, rows: Iterable[Row[Any, Any]], settings: str) -> list[KeptTask]:
+    def _kept(self, connection: Connection, rows: Iterable[Row[Any, Any]], settings: str) -> list[SqlTaskJournal]:
         """The records of some tasks, with their answers."""
         rows = list(rows)
         positions = [row.position for row in rows]
         answers = kept_answers(connection, self._run_id, positions)
         inherited = inherited_answers(connection, self._run_id, positions)
         return [
-            KeptTask(
+            SqlTaskJournal(
                 database=self._database,
                 run_id=self._run_id,
                 position=row.position,
@@ -147,7 +147,7 @@ class RunRecord:
 
     # ---- evaluations
 
-    async def open(self, task: Task, settings: str) -> KeptTask:
+    async def open(self, task: Task, settings: str) -> SqlTaskJournal:
         """What is recorded of a task so far; a new task is added to the run.
 
         Raises:
@@ -158,7 +158,7 @@ class RunRecord:
             return read
         return await self._database.arun(lambda connection: self._opened(connection, task, settings))
 
-    def _opened(self, connection: Connection, task: Task, settings: str) -> KeptTask:
+    def _opened(self, connection: Connection, task: Task, settings: str) -> SqlTaskJournal:
         position = add_task(connection, self._run_id, self.reading, task)
         row = connection.execute(self._with_evaluations().where(TASKS.c.position == position)).one()
         (kept,) = self._kept(connection, [row], settings)
@@ -212,7 +212,7 @@ class RunRecord:
                 )
         return len(rows)
 
-    def inherit(self, parent: RunRecord) -> int:
+    def inherit(self, parent: Run) -> int:
         """Take over the answers that another run, also of another store, has for the same tasks; returns how many.
 
         They count wherever the same is asked of the same task under the same seed.

@@ -22,7 +22,7 @@ BUSY_SECONDS = 30
 """How long a writer waits for another process's transaction."""
 
 
-def spelt_out(url: str) -> URL:
+def normalize_url(url: str) -> URL:
     """The address in full: a bare path is a SQLite file, `postgresql:` goes through psycopg."""
     if "://" not in url:
         return URL.create("sqlite", database=str(Path(url).expanduser()))

@@ -1,0 +1,1 @@
+"""What the run store and the memory store share: connections, column types, migrations. Loads SQLAlchemy."""
