@@ -48,7 +48,7 @@ def add(
     Example: debate memory add general/Critic "Check the units first." --importance 7
     Example: debate memory add general/Critic --file handbook.md
     """
-    from debate.memory.documents import read_document
+    from debate.memory.chunking import read_document
 
     if not texts and not file:
         raise ConfigError("nothing to add", hint="give texts, or --file")
@@ -193,7 +193,7 @@ def remember(
     Example: debate memory remember runs/first
     """
     from debate.jobs.folder import RunFolder
-    from debate.memory.learning import remember as write_down
+    from debate.memory.reflection import remember as write_down
     from debate.store import Store
 
     run = RunFolder.existing(folder)
@@ -218,7 +218,7 @@ def reflect(
     """
     from debate.cli.reflecting import insights_of
     from debate.jobs.settings import RunSettings
-    from debate.memory.learning import write_insights
+    from debate.memory.reflection import write_insights
 
     given = {"model": model, "backend": backend, **({"base_url": base_url} if base_url else {})}
     with _opened(store) as opened:
@@ -233,7 +233,7 @@ def reflect(
 
 @contextmanager
 def _opened(store: str | None, embedder: str | None = None, index: str = "auto") -> Generator[MemoryStore]:
-    from debate.memory.places import default_store, open_memory
+    from debate.memory.locations import default_store, open_memory
 
     with open_memory(store or default_store(), embedder, index) as opened:
         yield opened

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from debate.backends import Backend
 from debate.errors import CallError, ReplyError
 from debate.flow import RunContext
-from debate.memory.learning import Insight, reflection
+from debate.memory.reflection import Insight, reflection
 from debate.runtime.runner import Runner
 from debate.types import Memory
 

@@ -1,7 +1,7 @@
 """What agents remember: collections of memories, recalled by relevance, recency and importance. Loads SQLAlchemy."""
 
 from debate.memory.embedders import Embedder, HashingEmbedder, MiniLM, OpenAIEmbedder, VLLMEmbedder
-from debate.memory.request import RecallRequest, Weights
+from debate.memory.recall.request import RecallRequest, Weights
 from debate.memory.store import MemoryStore
 
 __all__ = [

@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 from debate.errors import ConfigError
 from debate.memory.database import Database
 from debate.memory.embedders.base import Embedder
-from debate.memory.shelf import REBUILD
+from debate.memory.recall.collection_cache import REBUILD
 
 
 def check_embedder(

@@ -8,7 +8,7 @@ from typing import Any
 
 from debate.errors import ConfigError
 from debate.hashing import digest
-from debate.memory.checks import (
+from debate.memory.records import (
     Kind,
     Moment,
     checked_kind,

@@ -17,23 +17,23 @@ from sqlalchemy import func, select
 
 from debate.errors import ConfigError
 from debate.flow import Recall
-from debate.memory.answering import Answerer
-from debate.memory.checks import Moment, checked_kind, seconds
-from debate.memory.choosing import IndexChoice, Indexes
-from debate.memory.chroma import ChromaIndex, open_chroma, prefix_of
 from debate.memory.database import Database
 from debate.memory.embedders import Embedder, embedder_named
-from debate.memory.exchange import read_memories, write_memories
+from debate.memory.indexes.chroma import ChromaIndex, open_chroma, prefix_of
+from debate.memory.indexes.router import IndexChoice, IndexRouter
+from debate.memory.jsonl import read_memories, write_memories
+from debate.memory.maintenance import Maintenance, Report
 from debate.memory.new_memory import new_memories
 from debate.memory.newest import newest
-from debate.memory.ranking import estimated_tokens
-from debate.memory.recaller import BatchingRecaller
-from debate.memory.request import RecallRequest, WeightsLike, request_for
-from debate.memory.shelf import Shelf
+from debate.memory.recall.collection_cache import CollectionCache
+from debate.memory.recall.ranking import estimated_tokens
+from debate.memory.recall.request import RecallRequest, WeightsLike, request_for
+from debate.memory.recall.retriever import BatchingRetriever
+from debate.memory.recall.service import RecallService
+from debate.memory.recall.vectors import VectorCache
+from debate.memory.records import Moment, checked_kind, seconds
 from debate.memory.tables import COLLECTIONS, MEMORIES
-from debate.memory.upkeep import Report, Upkeep
-from debate.memory.vectors import VectorCache
-from debate.memory.writing import Writer, conditions, kept_memories
+from debate.memory.writer import Writer, conditions, kept_memories
 from debate.types import Memory
 
 
@@ -73,16 +73,18 @@ class MemoryStore:
         self._database = Database(str(url))
         self._vectors = VectorCache(self._database, self._embedder)
         try:
-            self._indexes = Indexes(index, lambda: self._chroma_index(chroma), has_server="://" in str(chroma))
+            self._indexes = IndexRouter(index, lambda: self._chroma_index(chroma), has_server="://" in str(chroma))
         except BaseException:
             self._database.close()
             raise
-        self._shelf = Shelf(self._database, self._embedder.id, lambda: self._embedder.dimension, self._indexes.is_exact)
+        self._shelf = CollectionCache(
+            self._database, self._embedder.id, lambda: self._embedder.dimension, self._indexes.is_exact
+        )
         self._writer = Writer(self._database, self._vectors)
-        self._answerer = Answerer(
+        self._answerer = RecallService(
             self._database, self._vectors, self._shelf, self._indexes, count_tokens or estimated_tokens, self._now
         )
-        self._upkeep = Upkeep(self._database, self._vectors, self._shelf, self._indexes)
+        self._upkeep = Maintenance(self._database, self._vectors, self._shelf, self._indexes)
         self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="debate-memory")
 
     @property
@@ -224,7 +226,7 @@ class MemoryStore:
 
     def recaller(
         self, now: Moment | None = None, *, count_tokens: Callable[[str], int] | None = None, **settings: Any
-    ) -> BatchingRecaller:
+    ) -> BatchingRetriever:
         """The store as an engine asks it: `Engine(backend, memory=store.recaller())`.
 
         Args:
@@ -237,7 +239,7 @@ class MemoryStore:
         def request_of(recall: Recall) -> RecallRequest:
             return request_for(recall, moment, settings)
 
-        return BatchingRecaller(partial(self._answerer.answer, count_tokens=count_tokens), request_of, self._executor)
+        return BatchingRetriever(partial(self._answerer.answer, count_tokens=count_tokens), request_of, self._executor)
 
     # ---- upkeep
 

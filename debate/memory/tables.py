@@ -16,7 +16,7 @@ from sqlalchemy import BigInteger, Dialect, ForeignKey, Index, Integer, LargeBin
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 from sqlalchemy.types import TypeDecorator
 
-from debate.memory.checks import canonical
+from debate.memory.records import canonical
 
 SCHEMA = 1
 """Counts up when a table changes."""

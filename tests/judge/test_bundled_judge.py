@@ -21,7 +21,7 @@ from debate.evaluators.debate.candidate_order import Ordering
 from debate.evaluators.debate.prompts import DebatePrompts
 from debate.evaluators.debate.settings import CELL_SCALE
 from debate.jobs.evalset import EvalSet
-from debate.memory.places import built_in
+from debate.memory.locations import built_in
 from debate.persona import MemorySettings
 from tests.scripts_loader import REPOSITORY
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from debate.memory import MemoryStore
-from debate.memory.chroma.folder import MARKER
+from debate.memory.indexes.chroma.folder import MARKER
 from tests.memory.oracle import NOW, Directions
 
 EXACT = (1.0, 0.0, 0.0)

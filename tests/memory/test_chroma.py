@@ -17,13 +17,13 @@ import pytest
 
 from debate.errors import BackendDead, StoreError
 from debate.memory import MemoryStore, RecallRequest
-from debate.memory.chroma import ChromaIndex, open_chroma, prefix_of
-from debate.memory.chroma.base import Near, Opened
 from debate.memory.database import Database
 from debate.memory.embedders import Vectors
-from debate.memory.index import Search
-from debate.memory.snapshot import Columns, Snapshot
-from debate.memory.vectors import VectorCache
+from debate.memory.indexes.base import Search
+from debate.memory.indexes.chroma import ChromaIndex, open_chroma, prefix_of
+from debate.memory.indexes.chroma.base import Near, Opened
+from debate.memory.recall.snapshot import Columns, Snapshot
+from debate.memory.recall.vectors import VectorCache
 from tests.memory import oracle
 from tests.memory.chroma_stores import EXACT, filled, inside, texts
 from tests.memory.oracle import NOW, Directions, words

@@ -14,8 +14,8 @@ import pytest
 
 from debate.errors import ConfigError, StoreError
 from debate.memory import MemoryStore
-from debate.memory import choosing as choosing_module
-from debate.memory.chroma.folder import ChromaFolder
+from debate.memory.indexes import router as choosing_module
+from debate.memory.indexes.chroma.folder import ChromaFolder
 from tests.memory.chroma_stores import filled, folder_of, inside, texts
 from tests.memory.oracle import Directions
 

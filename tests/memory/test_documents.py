@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from debate.errors import ConfigError
-from debate.memory.documents import cut, read_document
+from debate.memory.chunking import read_document, split_chunks
 
 GUIDE = """# Units
 
@@ -33,7 +33,7 @@ ISO dates only.
 
 
 def test_a_piece_says_by_itself_what_it_is_about() -> None:
-    pieces = list(cut(GUIDE, "guide.md"))
+    pieces = list(split_chunks(GUIDE, "guide.md"))
     assert [piece.text.splitlines()[0] for piece in pieces] == [
         "Units: All lengths are in metres.",
         "Units > Speed: Speed is in metres a second.",
@@ -46,7 +46,7 @@ def test_a_piece_says_by_itself_what_it_is_about() -> None:
 
 def test_long_paragraphs_are_cut_between_sentences_and_endless_words_anyway() -> None:
     text = "One sentence here. " * 20 + "w" * 120
-    pieces = [piece.text for piece in cut(text, "t.txt", longest=50)]
+    pieces = [piece.text for piece in split_chunks(text, "t.txt", longest=50)]
     assert all(len(piece) <= 50 for piece in pieces)
     assert pieces[0] == "One sentence here. One sentence here."
     assert "".join(pieces).replace(" ", "") == text.replace(" ", "")
@@ -54,7 +54,7 @@ def test_long_paragraphs_are_cut_between_sentences_and_endless_words_anyway() ->
 
 @given(st.text(st.sampled_from("ab .\n#`"), max_size=300), st.integers(5, 80))
 def test_every_word_of_a_text_is_in_a_piece(text: str, longest: int) -> None:
-    pieces = list(cut(text, "t.txt", longest))
+    pieces = list(split_chunks(text, "t.txt", longest))
     found = "".join("".join(piece.headings) + piece.text for piece in pieces)
     bare = [line for line in text.splitlines() if not line.strip().startswith("#")]
     for character in "ab":

@@ -15,7 +15,7 @@ from debate.backends import Call, Scripted
 from debate.errors import ReplyError
 from debate.flow import RunContext
 from debate.memory import HashingEmbedder, MemoryStore
-from debate.memory.learning import Insight, reflection, remember, write_insights
+from debate.memory.reflection import Insight, reflection, remember, write_insights
 from debate.runtime.runner import Runner
 from debate.types import Memory
 from tests.small_flows import by_seed, debates, tasks

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from debate.memory.exact import ExactIndex
-from debate.memory.index import Search, margin, offered
-from debate.memory.ranking import Scored, chosen, estimated_tokens
-from debate.memory.request import RecallRequest
-from debate.memory.snapshot import Columns, Snapshot
+from debate.memory.indexes.base import Search, margin, top_n_with_bound
+from debate.memory.indexes.exact import ExactIndex
+from debate.memory.recall.ranking import Scored, estimated_tokens, select_top_k
+from debate.memory.recall.request import RecallRequest
+from debate.memory.recall.snapshot import Columns, Snapshot
 
 NONE = np.zeros(0)
 
@@ -38,36 +38,38 @@ def names(found: list[Scored] | None) -> list[str] | None:
 
 def test_what_scores_above_the_bound_is_settled_and_what_does_not_is_open() -> None:
     offers = [one(0.9, "b"), one(0.8, "c"), one(0.5, "d")]
-    assert names(chosen(offers, 0.7, request(2))) == ["b", "c"]
-    assert names(chosen(offers, 0.8, request(2))) is None  # one that is not offered may score as much, and go first
-    assert names(chosen(offers, 0.7, request(3))) is None
-    assert names(chosen(offers, -np.inf, request(3))) == ["b", "c", "d"]
-    assert names(chosen(offers, -np.inf, request(9))) == ["b", "c", "d"]
+    assert names(select_top_k(offers, 0.7, request(2))) == ["b", "c"]
+    assert (
+        names(select_top_k(offers, 0.8, request(2))) is None
+    )  # one that is not offered may score as much, and go first
+    assert names(select_top_k(offers, 0.7, request(3))) is None
+    assert names(select_top_k(offers, -np.inf, request(3))) == ["b", "c", "d"]
+    assert names(select_top_k(offers, -np.inf, request(9))) == ["b", "c", "d"]
 
 
 def test_a_floor_settles_what_lies_below_it() -> None:
     offers = [one(0.9, "b"), one(0.4, "c")]
-    assert names(chosen(offers, 0.45, request(2, min_score=0.5))) == ["b"]
-    assert names(chosen(offers, 0.5, request(2, min_score=0.5))) is None
-    assert names(chosen([], 0.3, request(2, min_score=0.5))) == []
+    assert names(select_top_k(offers, 0.45, request(2, min_score=0.5))) == ["b"]
+    assert names(select_top_k(offers, 0.5, request(2, min_score=0.5))) is None
+    assert names(select_top_k([], 0.3, request(2, min_score=0.5))) == []
 
 
 def test_ties_go_to_the_newer_then_to_the_smaller_id() -> None:
     offers = [one(0.5, "b"), one(0.5, "a"), one(0.5, "c", created=1.0)]
-    assert names(chosen(offers, -np.inf, request(3))) == ["c", "a", "b"]
+    assert names(select_top_k(offers, -np.inf, request(3))) == ["c", "a", "b"]
 
 
 def test_a_near_duplicate_of_one_that_was_skipped_is_not_skipped_for_it() -> None:
     first, near, further = (1.0, 0.0), (0.98, 0.19899748742132398), (0.92, 0.39191835884530846)
     offers = [one(0.9, "a", first), one(0.8, "b", near), one(0.7, "c", further)]
-    assert names(chosen(offers, -np.inf, request(3, near_duplicate=0.95))) == ["a", "c"]
+    assert names(select_top_k(offers, -np.inf, request(3, near_duplicate=0.95))) == ["a", "c"]
 
 
 @pytest.mark.parametrize("cosine", [0.5, 0.95, 0.97, 1.0])
 def test_a_cosine_at_the_limit_is_near(cosine: float) -> None:
     exact = float(np.float32(cosine))
     offers = [one(0.9, "a", (1.0, 0.0)), one(0.8, "b", (exact, float(np.sqrt(1 - exact**2))))]
-    assert names(chosen(offers, -np.inf, request(2, near_duplicate=round(exact, 9)))) == ["a"]
+    assert names(select_top_k(offers, -np.inf, request(2, near_duplicate=round(exact, 9)))) == ["a"]
 
 
 @given(st.integers(1, 60), st.integers(1, 80), st.integers(0, 5), st.booleans())
@@ -95,14 +97,14 @@ def test_many_searches_are_answered_in_parts_that_fit(monkeypatch: pytest.Monkey
     assert held.matrix is not None
     searches = [Search(held.matrix[i : i + 2], 1.0, np.zeros(40), None, 5) for i in range(12)]
     whole = ExactIndex().search(held, searches)
-    monkeypatch.setattr("debate.memory.exact._CELLS", 200)
+    monkeypatch.setattr("debate.memory.indexes.exact._CELLS", 200)
     parts = ExactIndex().search(held, searches)
     assert [set(each.positions) for each in whole] == [set(each.positions) for each in parts]
 
 
 def test_few_that_are_allowed_are_all_offered() -> None:
     search = Search(np.eye(1, dtype=np.float32), 1.0, NONE, np.array([True, False, True]), 2)
-    positions, bound = offered(np.array([1.0, 9.0, 2.0]), search)
+    positions, bound = top_n_with_bound(np.array([1.0, 9.0, 2.0]), search)
     assert positions.tolist() == [0, 2]
     assert bound == -np.inf
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from debate.memory import MemoryStore, RecallRequest
-from debate.memory.choosing import IndexChoice
+from debate.memory.indexes.router import IndexChoice
 from debate.types import Memory
 from tests.memory import oracle
 from tests.memory.oracle import NOW, Directions, words

@@ -14,7 +14,7 @@ from debate.errors import ConfigError, StoreError
 from debate.flow import Recall
 from debate.memory import MemoryStore
 from debate.memory.embedders import Vectors
-from debate.memory.recaller import BatchingRecaller
+from debate.memory.recall.retriever import BatchingRetriever
 from debate.types import Memory
 from tests.memory.oracle import HOUR, NOW, Directions
 
@@ -30,7 +30,7 @@ def filled(embedder: Directions | None = None) -> MemoryStore:
     return store
 
 
-async def all_of(recaller: BatchingRecaller, requests: Sequence[Recall]) -> list[Sequence[Memory] | BaseException]:
+async def all_of(recaller: BatchingRetriever, requests: Sequence[Recall]) -> list[Sequence[Memory] | BaseException]:
     return await asyncio.gather(*map(recaller.recall, requests), return_exceptions=True)
 
 
@@ -53,7 +53,7 @@ def test_what_is_asked_meanwhile_makes_the_next_batch() -> None:
             time.sleep(0.05)
             return super().embed(texts)
 
-    async def scene(recaller: BatchingRecaller) -> None:
+    async def scene(recaller: BatchingRetriever) -> None:
         first = asyncio.ensure_future(recaller.recall(asked(1000)))
         await asyncio.sleep(0.02)
         later: list[asyncio.Future[Sequence[Memory]]] = []
@@ -77,7 +77,7 @@ def test_the_event_loop_is_never_held_up() -> None:
             time.sleep(0.2)
             return super().embed(texts)
 
-    async def scene(recaller: BatchingRecaller) -> int:
+    async def scene(recaller: BatchingRetriever) -> int:
         recalling = asyncio.ensure_future(recaller.recall(asked(5000)))
         ticks = 0
         while not recalling.done():
@@ -150,7 +150,7 @@ def test_a_store_that_is_gone_fails_all_that_ask(tmp_path: Path) -> None:
 
 
 def test_one_who_no_longer_waits_does_not_hold_up_the_others() -> None:
-    async def scene(recaller: BatchingRecaller) -> Sequence[Memory]:
+    async def scene(recaller: BatchingRetriever) -> Sequence[Memory]:
         leaving, staying = (asyncio.ensure_future(recaller.recall(asked(n))) for n in (700, 701))
         await asyncio.sleep(0)
         leaving.cancel()

@@ -16,8 +16,8 @@ from sqlalchemy import update
 
 from debate.errors import ConfigError, StoreError
 from debate.memory import HashingEmbedder, MemoryStore, RecallRequest
-from debate.memory.choosing import IndexChoice
 from debate.memory.database import Database
+from debate.memory.indexes.router import IndexChoice
 from debate.memory.tables import ABOUT
 from tests.memory.oracle import NOW, Directions
 

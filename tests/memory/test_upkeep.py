@@ -121,7 +121,7 @@ class Fails(Directions):
 def test_a_rebuild_that_is_cut_off_leaves_the_store_as_it_was_and_goes_on(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("debate.memory.upkeep._AT_ONCE", 4)
+    monkeypatch.setattr("debate.memory.maintenance._AT_ONCE", 4)
     with MemoryStore(file, Directions()) as store:
         before = recalled(store)
     with MemoryStore(file, Fails(2)) as store, pytest.raises(KeyboardInterrupt):

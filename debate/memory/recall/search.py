@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from debate.memory.embedders.base import Vectors
-from debate.memory.index import Search, VectorIndex
-from debate.memory.ranking import DIGITS, Contenders, Scored, chosen, scored, within
-from debate.memory.request import RecallRequest
-from debate.memory.snapshot import Snapshot
+from debate.memory.indexes.base import Search, VectorIndex
+from debate.memory.recall.ranking import DIGITS, Scored, SearchHits, fit_token_budget, scored, select_top_k
+from debate.memory.recall.request import RecallRequest
+from debate.memory.recall.snapshot import Snapshot
 from debate.types import Memory
 
 _WIDER = 8
@@ -23,7 +23,7 @@ _WIDER = 8
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Asked:
+class Lookup:
     """A request with what it needs: its query vectors, its moment, and its collections as they are now."""
 
     request: RecallRequest
@@ -39,26 +39,26 @@ class Asked:
 
 
 def recall_together(
-    asked: Sequence[Asked], index_of: Callable[[Snapshot], VectorIndex], count_tokens: Callable[[str], int]
+    asked: Sequence[Lookup], index_of: Callable[[Snapshot], VectorIndex], count_tokens: Callable[[str], int]
 ) -> list[list[Memory]]:
     """The memories of each request, best first."""
     first = _first_offers(asked, index_of)
     found: list[list[Memory]] = []
     for n, each in enumerate(asked):
         best = _settled(each, [first[n, snapshot.id] for snapshot in each.snapshots], index_of)
-        found.append([_memory(one) for one in within(best, each.request.max_tokens, count_tokens)])
+        found.append([_memory(one) for one in fit_token_budget(best, each.request.max_tokens, count_tokens)])
     return found
 
 
 def _first_offers(
-    asked: Sequence[Asked], index_of: Callable[[Snapshot], VectorIndex]
-) -> Mapping[tuple[int, int], Contenders]:
+    asked: Sequence[Lookup], index_of: Callable[[Snapshot], VectorIndex]
+) -> Mapping[tuple[int, int], SearchHits]:
     """What the indexes offer, by request and collection: one search for each collection."""
     by_collection: dict[int, tuple[Snapshot, list[int]]] = {}
     for n, each in enumerate(asked):
         for snapshot in each.snapshots:
             by_collection.setdefault(snapshot.id, (snapshot, []))[1].append(n)
-    offers: dict[tuple[int, int], Contenders] = {}
+    offers: dict[tuple[int, int], SearchHits] = {}
     for snapshot, numbers in by_collection.values():
         searches = [asked[n].search(snapshot, _enough(asked[n].request)) for n in numbers]
         found = index_of(snapshot).search(snapshot, searches)
@@ -71,7 +71,7 @@ def _enough(request: RecallRequest) -> int:
     return 2 * request.k + 8
 
 
-def _settled(asked: Asked, offers: Sequence[Contenders], index_of: Callable[[Snapshot], VectorIndex]) -> list[Scored]:
+def _settled(asked: Lookup, offers: Sequence[SearchHits], index_of: Callable[[Snapshot], VectorIndex]) -> list[Scored]:
     """The best of all collections; what the indexes offer is widened until it is sure."""
     queries, n = asked.queries.astype(np.float64), _enough(asked.request)
     while True:
@@ -81,7 +81,7 @@ def _settled(asked: Asked, offers: Sequence[Contenders], index_of: Callable[[Sna
             for one in scored(offer, snapshot, queries, asked.request, snapshot.unasked(asked.request, asked.now))
         ]
         bound = max((offer.bound for offer in offers), default=-np.inf)
-        best = chosen(candidates, bound, asked.request)
+        best = select_top_k(candidates, bound, asked.request)
         if best is not None:
             return best
         n *= _WIDER

@@ -16,9 +16,9 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from debate.memory.checks import canonical
 from debate.memory.embedders.base import Vectors
-from debate.memory.request import RecallRequest
+from debate.memory.recall.request import RecallRequest
+from debate.memory.records import canonical
 from debate.types import FloatArray
 
 T = TypeVar("T")

@@ -14,13 +14,13 @@ import numpy as np
 from sqlalchemy import ColumnElement, Connection, and_, delete, func, select, update
 
 from debate.errors import BackendError, InputError, StoreError
-from debate.memory.choosing import Indexes
 from debate.memory.database import Database
 from debate.memory.identity import check_embedder, set_embedder
-from debate.memory.shelf import Shelf
-from debate.memory.snapshot import Snapshot
+from debate.memory.indexes.router import IndexRouter
+from debate.memory.recall.collection_cache import CollectionCache
+from debate.memory.recall.snapshot import Snapshot
+from debate.memory.recall.vectors import VectorCache, text_hash
 from debate.memory.tables import COLLECTIONS, MEMORIES, VECTORS
-from debate.memory.vectors import VectorCache, text_hash
 
 _AT_ONCE = 1000
 _log = logging.getLogger("debate")
@@ -41,10 +41,10 @@ class Report:
         return not self.problems
 
 
-class Upkeep:
+class Maintenance:
     """Of one store."""
 
-    def __init__(self, database: Database, vectors: VectorCache, shelf: Shelf, indexes: Indexes) -> None:
+    def __init__(self, database: Database, vectors: VectorCache, shelf: CollectionCache, indexes: IndexRouter) -> None:
         self._database = database
         self._vectors = vectors
         self._shelf = shelf

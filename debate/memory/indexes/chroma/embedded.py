@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from debate.errors import ConfigError, StoreError
-from debate.memory.chroma.base import HNSW, Near, Opened
-from debate.memory.chroma.folder import ChromaFolder
 from debate.memory.embedders.base import Vectors
+from debate.memory.indexes.chroma.base import HNSW, Near, Opened
+from debate.memory.indexes.chroma.folder import ChromaFolder
 
 T = TypeVar("T")
 

@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from debate.memory.embedders.base import Vectors
-from debate.memory.request import RecallRequest
-from debate.memory.snapshot import Snapshot, Unasked
+from debate.memory.recall.request import RecallRequest
+from debate.memory.recall.snapshot import Snapshot, Unasked
 from debate.types import FloatArray
 
 DIGITS = 9
@@ -32,7 +32,7 @@ Positions = NDArray[np.intp]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Contenders:
+class SearchHits:
     """What an index offers of one collection for one request: the memories that may score best.
 
     `bound` is a score that no memory exceeds which is not offered; -inf when all are.
@@ -69,7 +69,7 @@ class Scored(NamedTuple):
 
 
 def scored(
-    contenders: Contenders, snapshot: Snapshot, queries: FloatArray, request: RecallRequest, unasked: Unasked
+    contenders: SearchHits, snapshot: Snapshot, queries: FloatArray, request: RecallRequest, unasked: Unasked
 ) -> list[Scored]:
     """Exact scores of the contenders, in no order.
 
@@ -99,7 +99,7 @@ def scored(
     ]
 
 
-def chosen(offered: Sequence[Scored], bound: float, request: RecallRequest) -> list[Scored] | None:
+def select_top_k(offered: Sequence[Scored], bound: float, request: RecallRequest) -> list[Scored] | None:
     """The k best that are no near-duplicates of a better one; None when a memory not offered might be among them."""
     best: list[Scored] = []
     floor = -np.inf if request.min_score is None else request.min_score
@@ -128,7 +128,9 @@ def _cosine(one: Vectors, other: Vectors) -> float:
     return round(float(np.einsum("d,d->", one.astype(np.float64), other.astype(np.float64))), DIGITS)
 
 
-def within(best: Sequence[Scored], max_tokens: int | None, count_tokens: Callable[[str], int]) -> list[Scored]:
+def fit_token_budget(
+    best: Sequence[Scored], max_tokens: int | None, count_tokens: Callable[[str], int]
+) -> list[Scored]:
     """Of the best, in order, those that still fit into the budget: whole texts only."""
     if max_tokens is None:
         return list(best)

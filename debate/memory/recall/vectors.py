@@ -16,7 +16,7 @@ from sqlalchemy import Connection, delete, exists, select
 
 from debate.memory.database import Database
 from debate.memory.embedders.base import Embedder, Vectors, embedded, is_reproducible
-from debate.memory.shelf import as_vectors
+from debate.memory.recall.collection_cache import as_vectors
 from debate.memory.tables import MEMORIES, VECTORS
 
 _AT_ONCE = 5000

@@ -16,7 +16,7 @@ from sqlalchemy import Connection, Row, Text, and_, select, type_coerce
 from debate.errors import StoreError
 from debate.memory.database import Database
 from debate.memory.embedders.base import Vectors
-from debate.memory.snapshot import Columns, Snapshot
+from debate.memory.recall.snapshot import Columns, Snapshot
 from debate.memory.tables import COLLECTIONS, MEMORIES, VECTORS, Json
 
 _NAMES_AT_ONCE = 500
@@ -33,7 +33,7 @@ _COLUMNS = tuple(
 )
 
 
-class Shelf:
+class CollectionCache:
     """Snapshots by name.
 
     Args:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from debate.errors import CallError, InputError
 from debate.flow import Recall
-from debate.memory.request import RecallRequest
+from debate.memory.recall.request import RecallRequest
 from debate.types import Memory
 
 Answer = Callable[[Sequence[RecallRequest]], Sequence[Sequence[Memory]]]
@@ -25,7 +25,7 @@ class _Waiting:
     memories: asyncio.Future[Sequence[Memory]]
 
 
-class BatchingRecaller:
+class BatchingRetriever:
     """Implements `debate.runtime.runner.Recaller`.
 
     Args:

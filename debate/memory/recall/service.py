@@ -7,18 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from debate.memory.choosing import Indexes
 from debate.memory.database import Database
 from debate.memory.embedders import pieces_of
 from debate.memory.identity import check_embedder
-from debate.memory.recalling import Asked, recall_together
-from debate.memory.request import RecallRequest
-from debate.memory.shelf import Shelf
-from debate.memory.vectors import VectorCache
+from debate.memory.indexes.router import IndexRouter
+from debate.memory.recall.collection_cache import CollectionCache
+from debate.memory.recall.request import RecallRequest
+from debate.memory.recall.search import Lookup, recall_together
+from debate.memory.recall.vectors import VectorCache
 from debate.types import Memory
 
 
-class Answerer:
+class RecallService:
     """Answers recalls. Thread-safe.
 
     Args:
@@ -31,8 +31,8 @@ class Answerer:
         self,
         database: Database,
         vectors: VectorCache,
-        shelf: Shelf,
-        indexes: Indexes,
+        shelf: CollectionCache,
+        indexes: IndexRouter,
         count_tokens: Callable[[str], int],
         clock: Callable[[], float],
     ) -> None:
@@ -64,11 +64,11 @@ class Answerer:
         now = self._clock()
         pieces = [[piece for query in each.queries for piece in pieces_of(embedder, query)] for each in requests]
         vectors = self._vectors.of_queries([piece for each in pieces for piece in each])  # (Q, D)
-        asked: list[Asked] = []
+        asked: list[Lookup] = []
         begin = 0
         for request, own in zip(requests, pieces, strict=True):
             queries = vectors[begin : begin + len(own)]
             begin += len(own)
             there = [snapshots[name] for name in request.collections if name in snapshots]
-            asked.append(Asked(request, queries, now if request.now is None else request.now, there))
+            asked.append(Lookup(request, queries, now if request.now is None else request.now, there))
         return recall_together(asked, self._indexes.of, count_tokens or self._count_tokens)

@@ -13,8 +13,8 @@ from urllib.parse import quote
 import numpy as np
 
 from debate.errors import CallError, StoreError
-from debate.memory.chroma.base import AT_ONCE, HNSW, Near, Opened
 from debate.memory.embedders.base import Vectors
+from debate.memory.indexes.chroma.base import AT_ONCE, HNSW, Near, Opened
 from debate.net.json_client import JsonClient
 
 API_KEY_ENV = "CHROMA_TOKEN"

@@ -12,10 +12,10 @@ from collections.abc import Callable
 from typing import Literal, get_args
 
 from debate.errors import ConfigError, StoreError
-from debate.memory.chroma import ChromaIndex
-from debate.memory.exact import ExactIndex
-from debate.memory.index import VectorIndex
-from debate.memory.snapshot import Snapshot
+from debate.memory.indexes.base import VectorIndex
+from debate.memory.indexes.chroma import ChromaIndex
+from debate.memory.indexes.exact import ExactIndex
+from debate.memory.recall.snapshot import Snapshot
 
 IndexChoice = Literal["auto", "exact", "chroma"]
 AUTO_FROM = 200_000
@@ -24,7 +24,7 @@ AUTO_FROM = 200_000
 _log = logging.getLogger("debate")
 
 
-class Indexes:
+class IndexRouter:
     """The indexes of one store.
 
     Args:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from debate.errors import ConfigError
-from debate.memory.chroma.base import Chroma
-from debate.memory.chroma.embedded import EmbeddedChroma
-from debate.memory.chroma.folder import ChromaFolder
-from debate.memory.chroma.server import ServedChroma
 from debate.memory.database import Database
+from debate.memory.indexes.chroma.base import Chroma
+from debate.memory.indexes.chroma.embedded import EmbeddedChroma
+from debate.memory.indexes.chroma.folder import ChromaFolder
+from debate.memory.indexes.chroma.server import ServedChroma
 
 
 def prefix_of(store: str) -> str:

@@ -9,8 +9,8 @@ from typing import Protocol
 import numpy as np
 
 from debate.memory.embedders.base import Vectors
-from debate.memory.ranking import Contenders, Positions
-from debate.memory.snapshot import Mask, Snapshot
+from debate.memory.recall.ranking import Positions, SearchHits
+from debate.memory.recall.snapshot import Mask, Snapshot
 from debate.types import FloatArray
 
 
@@ -33,7 +33,7 @@ class Search:
 class VectorIndex(Protocol):
     """Finds what is near. It holds nothing that cannot be made again from SQL."""
 
-    def search(self, snapshot: Snapshot, searches: Sequence[Search]) -> list[Contenders]:
+    def search(self, snapshot: Snapshot, searches: Sequence[Search]) -> list[SearchHits]:
         """For each search the memories that may score best, all searches of a collection in one go.
 
         The bound of what it returns holds for every memory that the mask lets through and that is not offered.
@@ -61,7 +61,7 @@ def margin(weight: float, dimension: int) -> float:
     return weight * dimension * 6e-8 + 1e-9
 
 
-def offered(upper: FloatArray, search: Search) -> tuple[Positions, float]:
+def top_n_with_bound(upper: FloatArray, search: Search) -> tuple[Positions, float]:
     """The `n` memories that may score highest, and the bound of the others; all that are allowed when they are few.
 
     Args:

@@ -12,7 +12,7 @@ from typing import Any
 
 from debate.errors import ConfigError
 from debate.flow import Recall
-from debate.memory.checks import Kind, Moment, checked_kind, checked_metadata, checked_name, checked_text, seconds
+from debate.memory.records import Kind, Moment, checked_kind, checked_metadata, checked_name, checked_text, seconds
 
 NEAR_DUPLICATE = 0.97
 DECAY = 0.995

@@ -15,8 +15,8 @@ from debate.memory.database import Database
 from debate.memory.embedders.base import Vectors
 from debate.memory.identity import check_embedder
 from debate.memory.new_memory import NewMemory
+from debate.memory.recall.vectors import VectorCache, text_hash
 from debate.memory.tables import COLLECTIONS, MEMORIES
-from debate.memory.vectors import VectorCache, text_hash
 
 _AT_ONCE = 256
 """Memories that are embedded and committed together: what a kill can cost, and no more."""

@@ -16,12 +16,12 @@ from typing import cast
 import numpy as np
 
 from debate.hashing import digest
-from debate.memory.chroma.base import AT_ONCE, Chroma, Near, Opened
 from debate.memory.embedders.base import Vectors
-from debate.memory.index import Search, margin, offered
-from debate.memory.ranking import Contenders, Positions
-from debate.memory.snapshot import Snapshot
-from debate.memory.vectors import VectorCache
+from debate.memory.indexes.base import Search, margin, top_n_with_bound
+from debate.memory.indexes.chroma.base import AT_ONCE, Chroma, Near, Opened
+from debate.memory.recall.ranking import Positions, SearchHits
+from debate.memory.recall.snapshot import Snapshot
+from debate.memory.recall.vectors import VectorCache
 from debate.types import FloatArray
 
 _REACH = 8
@@ -56,7 +56,7 @@ class ChromaIndex:
         self._followed: dict[int, _Followed] = {}
         self._lock = threading.RLock()
 
-    def search(self, snapshot: Snapshot, searches: Sequence[Search]) -> list[Contenders]:
+    def search(self, snapshot: Snapshot, searches: Sequence[Search]) -> list[SearchHits]:
         """The memories with the highest upper ends, for all searches with one query to Chroma."""
         n_near = min(_REACH * max(each.n for each in searches), _MOST_NEAR, len(snapshot))
         queries = np.concatenate([each.queries for each in searches])  # (Q, D)
@@ -66,22 +66,22 @@ class ChromaIndex:
                 nearest = self._chroma.query(self._up_to_date(snapshot).opened.handle, queries, n_near)
         ends = np.cumsum([0, *(len(each.queries) for each in searches)])
         choices = [
-            offered(_upper_ends(snapshot, each, nearest[begin:end], n_near), each)
+            top_n_with_bound(_upper_ends(snapshot, each, nearest[begin:end], n_near), each)
             for each, begin, end in zip(searches, ends[:-1], ends[1:], strict=True)
         ]
         return self._with_vectors(snapshot, choices)
 
-    def _with_vectors(self, snapshot: Snapshot, choices: Sequence[tuple[Positions, float]]) -> list[Contenders]:
+    def _with_vectors(self, snapshot: Snapshot, choices: Sequence[tuple[Positions, float]]) -> list[SearchHits]:
         hashes = snapshot.columns.hashes
         chosen = [(cast("list[int]", positions.tolist()), bound) for positions, bound in choices]
         read = self._vectors.read(sorted({hashes[n] for positions, _ in chosen for n in positions}))
-        found: list[Contenders] = []
+        found: list[SearchHits] = []
         for positions, bound in chosen:
             # What has no vector any more was forgotten a moment ago.
             kept = [n for n in positions if hashes[n] in read]
             rows = [read[hashes[n]] for n in kept]
             vectors = np.stack(rows) if rows else np.zeros((0, self._vectors.embedder.dimension), np.float32)
-            found.append(Contenders(np.array(kept, np.intp), vectors, bound))
+            found.append(SearchHits(np.array(kept, np.intp), vectors, bound))
         return found
 
     def follow(self, snapshot: Snapshot) -> None:

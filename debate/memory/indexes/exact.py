@@ -11,9 +11,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from debate.memory.index import Search, margin, offered
-from debate.memory.ranking import Contenders
-from debate.memory.snapshot import Snapshot
+from debate.memory.indexes.base import Search, margin, top_n_with_bound
+from debate.memory.recall.ranking import SearchHits
+from debate.memory.recall.snapshot import Snapshot
 
 _CELLS = 1 << 25
 """Most cosines that are held at once."""
@@ -22,10 +22,10 @@ _CELLS = 1 << 25
 class ExactIndex:
     """Compares everything with everything; see `VectorIndex`."""
 
-    def search(self, snapshot: Snapshot, searches: Sequence[Search]) -> list[Contenders]:
+    def search(self, snapshot: Snapshot, searches: Sequence[Search]) -> list[SearchHits]:
         """The `n` best of each search by float32 products, with a bound that makes up for the rounding."""
         assert snapshot.matrix is not None, "the shelf was not told to hold vectors"
-        found: list[Contenders] = []
+        found: list[SearchHits] = []
         for part in _parts(searches, len(snapshot)):
             queries = np.concatenate([each.queries for each in part])  # (Q, D)
             cosines = queries @ snapshot.matrix.T  # (Q, N)
@@ -58,11 +58,11 @@ def _parts(searches: Sequence[Search], n_memories: int) -> list[list[Search]]:
     return parts
 
 
-def _best(snapshot: Snapshot, search: Search, cosines: NDArray[np.float32]) -> Contenders:
+def _best(snapshot: Snapshot, search: Search, cosines: NDArray[np.float32]) -> SearchHits:
     """The best `n` by the upper ends of their scores, from this search's (Q, N) cosines."""
     assert snapshot.matrix is not None
     relevance = cosines[0] if len(cosines) == 1 else cosines.max(axis=0)  # (N,)
     upper = search.weight * relevance.astype(np.float64) + search.unasked  # (N,)
     upper += margin(search.weight, snapshot.matrix.shape[1])
-    positions, bound = offered(upper, search)
-    return Contenders(positions, snapshot.matrix[positions], bound)
+    positions, bound = top_n_with_bound(upper, search)
+    return SearchHits(positions, snapshot.matrix[positions], bound)

@@ -22,7 +22,7 @@ _SUFFIXES = {".md", ".markdown", ".txt", ".text", ".rst"}
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class Chunk:
     """A part of a document."""
 
     text: str
@@ -34,7 +34,7 @@ class Piece:
     headings: tuple[str, ...] = ()
 
 
-def read_document(path: Path, longest: int = LONGEST) -> list[Piece]:
+def read_document(path: Path, longest: int = LONGEST) -> list[Chunk]:
     """The pieces of a Markdown or text file, in order.
 
     Raises:
@@ -51,13 +51,13 @@ def read_document(path: Path, longest: int = LONGEST) -> list[Piece]:
         raise ConfigError(f"is not UTF-8, at byte {error.start + 1}", file=path, hint="save it as UTF-8") from None
     except OSError as error:
         raise ConfigError(f"cannot be read: {error.strerror}", file=path) from None
-    pieces = list(cut(text, path.name, longest))
+    pieces = list(split_chunks(text, path.name, longest))
     if not pieces:
         raise ConfigError("holds no text", file=path)
     return pieces
 
 
-def cut(text: str, source: str, longest: int = LONGEST) -> Iterator[Piece]:
+def split_chunks(text: str, source: str, longest: int = LONGEST) -> Iterator[Chunk]:
     """Cut a text into pieces: between headings always, between paragraphs where it grows too long."""
     headings: list[tuple[int, str]] = []
     gathered: list[tuple[int, str]] = []
@@ -78,12 +78,12 @@ def cut(text: str, source: str, longest: int = LONGEST) -> Iterator[Piece]:
 
 def _pieces(
     gathered: list[tuple[int, str]], headings: list[tuple[int, str]], source: str, longest: int
-) -> Iterator[Piece]:
+) -> Iterator[Chunk]:
     titles = tuple(title for _, title in headings)
     prefix = " > ".join(titles) + ": " if titles else ""
     text = "\n\n".join(paragraph for _, paragraph in gathered)
     for part in [text] if len(text) <= longest else _parts(text, longest):
-        yield Piece(prefix + part, source, gathered[0][0], titles)
+        yield Chunk(prefix + part, source, gathered[0][0], titles)
 
 
 def _parts(text: str, longest: int) -> Iterator[str]:
