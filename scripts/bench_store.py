@@ -35,7 +35,7 @@ from bench_overhead import peak_mib, replies, tasks, unit_of
 
 from debate import DebateEvaluator, Engine, Profile, load_profile
 from debate.backends import Call, Scripted
-from debate.jobs.evalset import EvalSet
+from debate.dataset.evalset import EvalSet
 from debate.jobs.run import Run
 
 

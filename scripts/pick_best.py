@@ -25,8 +25,8 @@ from typing import Any, TextIO
 
 from debate import DebateEvaluator, Engine, Evaluation, Task
 from debate.backends import Backend, Call, Scripted
+from debate.dataset.evalset import check_evalset, read_evalset
 from debate.errors import BackendError, ConfigError, DebateError
-from debate.jobs.evalset import check_evalset, read_evalset
 from debate.jobs.settings import RunSettings
 from debate.runtime.scheduler import with_unique_ids
 

@@ -1,4 +1,4 @@
-"""`debate export`: the results of a run in other formats. What each holds is in `debate.jobs.exports`."""
+"""`debate export`: the results of a run in other formats. What each holds is in `debate.export`."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def export(
     from functools import partial
 
     from debate.errors import ConfigError
-    from debate.jobs.exports import EXPORTS
-    from debate.jobs.exports.pairs import write_preferences
+    from debate.export import EXPORTS
+    from debate.export.preferences import write_preferences
     from debate.jobs.folder import RunFolder
     from debate.store import Store
 

@@ -171,7 +171,7 @@ def run(
     if option:
         flags["options"] = dict(key_value(text, "--option") for text in option)
     from debate.cli.running import execute
-    from debate.jobs.evalset import EvalSet
+    from debate.dataset.evalset import EvalSet
     from debate.jobs.settings import RunSettings
 
     settings = RunSettings.read(config, flags)

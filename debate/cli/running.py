@@ -6,7 +6,7 @@ import signal
 from pathlib import Path
 
 from debate.cli import exit_codes
-from debate.jobs.evalset import EvalSet
+from debate.dataset.evalset import EvalSet
 from debate.jobs.settings import RunSettings
 
 

@@ -97,7 +97,7 @@ def _kept_task(folder: Path, evaluation: Evaluation) -> Task | None:
 
 
 def _find_task(evalset: Path, evaluation: Evaluation) -> Task:
-    from debate.jobs.evalset import read_evalset
+    from debate.dataset.evalset import read_evalset
     from debate.runtime.scheduler import with_unique_ids
 
     task = next((task for task in with_unique_ids(read_evalset(evalset)) if task.id == evaluation.task_id), None)

@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from debate.backends import Backend, Call
+from debate.dataset.evalset import EvalSet
 from debate.engine import Engine
 from debate.errors import BackendDead, ConfigError, StoreError, TaskError
 from debate.evaluation import Evaluation
 from debate.evaluators.base import Evaluator, check_task
 from debate.flow import Completion
-from debate.jobs.evalset import EvalSet
 from debate.jobs.folder import RunFolder
 from debate.jobs.recalling import recalling
 from debate.jobs.replay import reaggregate

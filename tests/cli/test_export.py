@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 from debate.backends import Scripted
 from debate.cli import app
+from debate.dataset.evalset import EvalSet
 from debate.errors import ConfigError
-from debate.jobs.evalset import EvalSet
 from debate.jobs.run import Run
 from tests.small_flows import by_seed, debates
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from debate.dataset.evalset import check_evalset, read_evalset
 from debate.errors import ConfigError, TaskError
-from debate.jobs.evalset import check_evalset, read_evalset
 from debate.types import Candidate, Task
 
 GOOD = '{"x": "What is 2 + 2?", "candidates": ["4", "5"]}'

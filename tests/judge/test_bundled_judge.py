@@ -17,10 +17,10 @@ import pytest
 
 from debate import Engine, Evaluation, Task, judge, load_profile
 from debate.backends import VLLM
+from debate.dataset.evalset import EvalSet
 from debate.evaluators.debate.candidate_order import Ordering
 from debate.evaluators.debate.prompts import DebatePrompts
 from debate.evaluators.debate.settings import CELL_SCALE
-from debate.jobs.evalset import EvalSet
 from debate.memory.locations import built_in
 from debate.persona import MemorySettings
 from tests.scripts_loader import REPOSITORY

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from debate.evaluation import Evaluation
-from debate.jobs.exports import EXPORTS
-from debate.jobs.exports.pairs import write_preferences
+from debate.export import EXPORTS
+from debate.export.preferences import write_preferences
 from debate.types import Scale, Task, Transcript
 from tests.jobs.exports.evaluated import debated, lines_of, scored, task
 

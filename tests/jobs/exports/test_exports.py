@@ -14,7 +14,7 @@ import pytest
 
 from debate.errors import StoreError
 from debate.evaluation import Evaluation
-from debate.jobs.exports import EXPORTS
+from debate.export import EXPORTS
 from debate.types import Task
 from tests.jobs.exports.evaluated import scored, task
 

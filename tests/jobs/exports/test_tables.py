@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from debate.errors import ConfigError
-from debate.jobs.exports import EXPORTS
+from debate.export import EXPORTS
 from debate.types import Transcript
 from tests.jobs.exports.evaluated import COMPONENTS, debated, rows_of, scored, task
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from debate.jobs.evalset import EvalSet
+from debate.dataset.evalset import EvalSet
 from debate.types import Task
 
 DATA = Path(__file__).resolve().parents[4] / "shared" / "data"

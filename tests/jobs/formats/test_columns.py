@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from debate.dataset.evalset import EvalSet, check_evalset, read_evalset
 from debate.errors import ConfigError, TaskError
-from debate.jobs.evalset import EvalSet, check_evalset, read_evalset
 from tests.jobs.formats.files import Row, best, lines, read, texts
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from debate.dataset.evalset import EvalSet
 from debate.errors import TaskError
-from debate.jobs.evalset import EvalSet
 from tests.jobs.formats.files import Row, generators, lines, read, texts
 
 

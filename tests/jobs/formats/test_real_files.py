@@ -7,8 +7,8 @@ from collections import Counter
 
 import pytest
 
+from debate.dataset.evalset import EvalSet, check_evalset
 from debate.errors import TaskError
-from debate.jobs.evalset import EvalSet, check_evalset
 from tests.jobs.formats.files import DATA, generators, needs_data, read, texts
 
 pytestmark = needs_data

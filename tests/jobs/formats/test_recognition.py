@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from debate.dataset.evalset import FORMATS, EvalSet, check_evalset, read_evalset
 from debate.errors import ConfigError, InputError, TaskError
-from debate.jobs.evalset import FORMATS, EvalSet, check_evalset, read_evalset
 from tests.jobs.formats.files import Row, array, lines
 
 RECORDS: dict[str, Row] = {

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from debate.dataset.build import in_hidden_order
 from debate.errors import TaskError
-from debate.jobs.formats.making import in_hidden_order
 from debate.types import Candidate
 from tests.jobs.formats.files import Row, best, generators, lines, read, texts
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from debate.dataset.evalset import EvalSet
 from debate.errors import TaskError
-from debate.jobs.evalset import EvalSet
 from debate.types import Task
 from tests.jobs.formats.files import lines
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn, cast
 
+from debate.dataset.json_text import is_unicode
 from debate.errors import TaskError
-from debate.jobs.formats.json_text import is_unicode
 
 
 @dataclass(frozen=True, slots=True)

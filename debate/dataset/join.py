@@ -9,9 +9,9 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from pathlib import Path
 from typing import Generic, NoReturn, Protocol, TypeVar
 
+from debate.dataset.readers import records
+from debate.dataset.records import Record
 from debate.errors import TaskError
-from debate.jobs.formats.record import Record
-from debate.jobs.formats.records import records
 
 
 class Placeable(Protocol):

@@ -19,7 +19,7 @@ Results = Iterable[tuple[Task, Evaluation]]
 
 
 @dataclass(slots=True)
-class Written:
+class ExportSummary:
     """What came of an export."""
 
     rows: int = 0
@@ -54,7 +54,7 @@ def json_line(row: Any) -> str:
     return text.encode("utf-8", "backslashreplace").decode("utf-8") + "\n"
 
 
-def write_lines(path: Path, rows: Iterable[Any], written: Written) -> Written:
+def write_lines(path: Path, rows: Iterable[Any], written: ExportSummary) -> ExportSummary:
     """One JSON line a row."""
     with whole(path) as temporary, temporary.open("w", encoding="utf-8") as stream:
         for row in rows:
@@ -63,7 +63,7 @@ def write_lines(path: Path, rows: Iterable[Any], written: Written) -> Written:
     return written
 
 
-def write_array(path: Path, rows: Iterable[Any], written: Written) -> Written:
+def write_array(path: Path, rows: Iterable[Any], written: ExportSummary) -> ExportSummary:
     """A JSON array, written as it comes."""
     with whole(path) as temporary, temporary.open("w", encoding="utf-8") as stream:
         stream.write("[")

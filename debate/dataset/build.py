@@ -6,17 +6,17 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from debate.dataset.json_text import is_unicode
+from debate.dataset.records import Record
 from debate.errors import TaskError
 from debate.hashing import digest
-from debate.jobs.formats.json_text import is_unicode
-from debate.jobs.formats.record import Record
 from debate.types import Candidate, Task
 
 TIE: Mapping[str, Any] = {"label": {"kind": "pairwise", "winner": "tie"}}
 """The metadata of a pair of which neither is better."""
 
 
-class Placed(NamedTuple):
+class LocatedTask(NamedTuple):
     """A task and where it stands."""
 
     task: Task
@@ -25,14 +25,14 @@ class Placed(NamedTuple):
     """From 1; of a parquet file the row."""
 
 
-def placed(
+def located_task(
     record: Record,
     x: str,
     candidates: Sequence[str | Candidate],
     id: str | None = None,  # noqa: A002 - that of Task
     metadata: Mapping[str, Any] | None = None,
     context: Sequence[str] = (),
-) -> Placed:
+) -> LocatedTask:
     """The task, with the record's place in its faults."""
     _check_metadata(record, metadata or {})
     try:
@@ -41,7 +41,7 @@ def placed(
         record.refuse(error.problem, error.field, error.hint)
     if (problem := wrong_best(task)) is not None:
         record.refuse(problem, "best", "it is an index from 0")
-    return Placed(task, str(record.file), record.line)
+    return LocatedTask(task, str(record.file), record.line)
 
 
 def _check_metadata(record: Record, metadata: Mapping[str, Any]) -> None:

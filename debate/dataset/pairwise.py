@@ -9,14 +9,14 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from debate.jobs.formats.making import TIE, Placed, placed, with_input
-from debate.jobs.formats.record import Record
+from debate.dataset.build import TIE, LocatedTask, located_task, with_input
+from debate.dataset.records import Record
 from debate.types import Candidate
 
 _JUDGED: Mapping[str, Mapping[str, Any]] = {"A>B": {"best": 0}, "B>A": {"best": 1}, "A=B": TIE}
 
 
-def judge_bench(records: Iterator[Record]) -> Iterator[Placed]:
+def judge_bench(records: Iterator[Record]) -> Iterator[LocatedTask]:
     """`pair_id`, `question`, `response_A`, `response_B`, `label` (`A>B`, `B>A`, `A=B`)."""
     for record in records:
         model = record.optional_text("response_model")
@@ -25,18 +25,18 @@ def judge_bench(records: Iterator[Record]) -> Iterator[Placed]:
         if label is not None and label not in _JUDGED:
             record.refuse(f"must be one of {', '.join(_JUDGED)}, got {label!r}", "label")
         metadata = {**record.among("source", "original_id"), **(_JUDGED[label] if label else {})}
-        yield placed(record, record.text("question"), pair, record.text("pair_id"), metadata)
+        yield located_task(record, record.text("question"), pair, record.text("pair_id"), metadata)
 
 
-def llmbar(records: Iterator[Record]) -> Iterator[Placed]:
+def llmbar(records: Iterator[Record]) -> Iterator[LocatedTask]:
     """`input`, `output_1`, `output_2`, `label` (1 or 2)."""
     for record in records:
         best = {} if record.data.get("label") is None else {"best": record.whole("label", 1, 2) - 1}
         pair = [record.text("output_1"), record.text("output_2")]
-        yield placed(record, record.text("input"), pair, record.optional_text("id"), best)
+        yield located_task(record, record.text("input"), pair, record.optional_text("id"), best)
 
 
-def pandalm(records: Iterator[Record]) -> Iterator[Placed]:
+def pandalm(records: Iterator[Record]) -> Iterator[LocatedTask]:
     """`instruction`, `input`, `response1`, `response2`, and the votes of `annotator1`, ... (0 is a tie, 1, 2).
 
     `metadata.label` holds the votes as they are and the `winner`, which has most of them: 0, 1, "tie", or null where
@@ -49,7 +49,7 @@ def pandalm(records: Iterator[Record]) -> Iterator[Placed]:
         votes = [record.whole(key, 0, 1, 2) for key in sorted(record.data) if key.startswith("annotator")]
         x = with_input(record.text("instruction"), record.optional_text("input"))
         metadata = {**record.among("motivation_app", "cmp_key"), **_majority(votes)}
-        yield placed(record, x, pair, record.optional_text("idx"), metadata)
+        yield located_task(record, x, pair, record.optional_text("idx"), metadata)
 
 
 def _models(record: Record) -> list[str] | list[None]:
@@ -67,7 +67,7 @@ def _majority(votes: list[int]) -> dict[str, Any]:
     return {**label, "best": winner} if isinstance(winner, int) else label
 
 
-def chat_eval(records: Iterator[Record]) -> Iterator[Placed]:
+def chat_eval(records: Iterator[Record]) -> Iterator[LocatedTask]:
     """`question` and `response`, an object {model: text}, of FairEval and ChatEval; any number of responses."""
     for record in records:
         responses = record.mapping("response")
@@ -75,4 +75,4 @@ def chat_eval(records: Iterator[Record]) -> Iterator[Placed]:
             Candidate(responses.text(model), generator=record.as_text(model, "response")) for model in responses.data
         ]
         name = record.optional_text("question_id")
-        yield placed(record, record.text("question"), candidates, name, record.among("category"))
+        yield located_task(record, record.text("question"), candidates, name, record.among("category"))

@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from debate.jobs.formats.dialogue import content_text, messages_text
-from debate.jobs.formats.making import Placed, in_hidden_order, placed
-from debate.jobs.formats.record import Record
+from debate.dataset.build import LocatedTask, in_hidden_order, located_task
+from debate.dataset.dialogue import content_text, messages_text
+from debate.dataset.records import Record
 from debate.types import Candidate
 
 _KEPT = ("subset", "num_correct", "num_incorrect", "models", "additional_metadata")
 
 
-def reward_bench(records: Iterator[Record]) -> Iterator[Placed]:
+def reward_bench(records: Iterator[Record]) -> Iterator[LocatedTask]:
     """`prompt`, `chosen`, `rejected`: texts, conversations, or lists of texts (version 2); perhaps `subset` and `id`.
 
     `metadata.best` is the chosen one; where several are as good, `metadata.label` lists them. The id is `subset/id`,
@@ -32,7 +32,7 @@ def reward_bench(records: Iterator[Record]) -> Iterator[Placed]:
         shown, order = in_hidden_order([candidate for side in sides for candidate in side], name)
         best = [place for place, n in enumerate(order) if n < len(sides[0])]
         label = {"best": best[0]} if len(best) == 1 else {"label": {"kind": "best_of", "best": best}}
-        yield placed(record, _asked(record), shown, name, {**record.among(*_KEPT), **label})
+        yield located_task(record, _asked(record), shown, name, {**record.among(*_KEPT), **label})
 
 
 def _side(record: Record, key: str) -> list[Candidate]:

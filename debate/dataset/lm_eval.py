@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn, cast
 
-from debate.jobs.formats.joining import Answers
-from debate.jobs.formats.making import Placed, placed
-from debate.jobs.formats.record import Record
+from debate.dataset.build import LocatedTask, located_task
+from debate.dataset.join import Answers
+from debate.dataset.records import Record
 from debate.types import Candidate
 
 
@@ -23,7 +23,7 @@ class _Document:
         self.lines[0].refuse(problem, field, hint)
 
 
-def lm_eval(first: Iterator[Record], files: Sequence[Path]) -> Iterator[Placed]:
+def lm_eval(first: Iterator[Record], files: Sequence[Path]) -> Iterator[LocatedTask]:
     """`doc_id`, `arguments` and `resps`; every response is a candidate, as the model gave it.
 
     Where a task has several filters, lm-eval logs every document once for each, with the same responses: these lines
@@ -39,7 +39,7 @@ def lm_eval(first: Iterator[Record], files: Sequence[Path]) -> Iterator[Placed]:
             {"generator": _model(each.lines[0]), "metrics": metrics} for each in found if (metrics := _metrics(each))
         ]
         label = {"label": {"kind": "metrics", "scores": scores}} if scores else {}
-        yield placed(record, _asked(record), candidates, name, {**record.among("target"), **label})
+        yield located_task(record, _asked(record), candidates, name, {**record.among("target"), **label})
     others.check_all_taken("doc_id", "is a sample of no document of the eval set")
 
 

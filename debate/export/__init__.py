@@ -6,15 +6,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from debate.jobs.exports import pairs, tables, tools
-from debate.jobs.exports.writing import Results, Written
+pass
+from debate.export.writer import ExportSummary, Results
 
 
 @dataclass(frozen=True, slots=True)
 class Export:
     """A format: its writer, its file's usual name, and what it is, for `--help`."""
 
-    write: Callable[[Results, Path, str], Written]
+    write: Callable[[Results, Path, str], ExportSummary]
     """From results, the path and the run's name."""
     file: str
     description: str

@@ -13,10 +13,10 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NoReturn, cast
 
+from debate.dataset.build import wrong_best
+from debate.dataset.json_text import DuplicateKey, is_unicode, short, without_duplicates
+from debate.dataset.opening import opened
 from debate.errors import TaskError
-from debate.jobs.formats.json_text import DuplicateKey, is_unicode, short, without_duplicates
-from debate.jobs.formats.making import wrong_best
-from debate.jobs.formats.opening import opened
 from debate.types import Candidate, Task
 
 _TASK_KEYS = ("id", "x", "candidates", "context", "metadata")
@@ -26,7 +26,7 @@ _BOM = b"\xef\xbb\xbf"
 _NOT_TEXT = {b"\xff\xfe": "it looks like UTF-16: save the file as UTF-8", b"\x1f\x8b": "it is compressed: unpack it"}
 
 
-def read_own(file: Path) -> Iterator[tuple[Task, int]]:
+def read_native_jsonl(file: Path) -> Iterator[tuple[Task, int]]:
     """Yield each task with its line, reading no further than is asked. Blank lines are skipped."""
     count = 0
     with opened(file) as stream:

@@ -8,17 +8,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from debate.dataset.build import TIE, LocatedTask, located_task, with_input
+from debate.dataset.join import Answers
+from debate.dataset.records import Record
 from debate.errors import ConfigError
-from debate.jobs.formats.joining import Answers
-from debate.jobs.formats.making import TIE, Placed, placed, with_input
-from debate.jobs.formats.record import Record
 from debate.types import Candidate
 
 Nth = tuple[str, int]
 """An instruction, and how many equal ones went before it."""
 
 
-def alpaca_eval(records: Iterator[Record], files: Sequence[Path]) -> Iterator[Placed]:
+def alpaca_eval(records: Iterator[Record], files: Sequence[Path]) -> Iterator[LocatedTask]:
     """Outputs (`instruction`, `output`, `generator`), or annotations (`instruction`, `output_1`, `output_2`).
 
     Outputs are joined by instruction, the n-th equal one with the n-th. An `input`, as Alpaca's data has it, goes with
@@ -39,12 +39,12 @@ def _asked(record: Record) -> str:
     return with_input(record.text("instruction"), record.optional_text("input"))
 
 
-def _outputs(first: Iterator[Record], files: Sequence[Path]) -> Iterator[Placed]:
+def _outputs(first: Iterator[Record], files: Sequence[Path]) -> Iterator[LocatedTask]:
     others = Answers(files, lambda found: dict(_by_occurrence(found)))
     for key, record in _by_occurrence(first):
         found = [record, *others.take(key, record, "output for the instruction of")]
         candidates = [Candidate(each.text("output"), generator=each.optional_text("generator")) for each in found]
-        yield placed(record, key[0], candidates, None, record.among("dataset"))
+        yield located_task(record, key[0], candidates, None, record.among("dataset"))
     others.check_all_taken("instruction", "is an output for no instruction of the eval set")
 
 
@@ -56,9 +56,9 @@ def _by_occurrence(found: Iterable[Record]) -> Iterator[tuple[Nth, Record]]:
         seen[asked] += 1
 
 
-def _annotation(record: Record) -> Placed:
+def _annotation(record: Record) -> LocatedTask:
     pair = [Candidate(record.text(f"output_{n}"), generator=record.optional_text(f"generator_{n}")) for n in (1, 2)]
-    return placed(record, _asked(record), pair, None, {**record.among("dataset", "annotator"), **_label(record)})
+    return located_task(record, _asked(record), pair, None, {**record.among("dataset", "annotator"), **_label(record)})
 
 
 def _label(record: Record) -> Mapping[str, Any]:

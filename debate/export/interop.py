@@ -10,23 +10,23 @@ from pathlib import Path
 from typing import Any
 
 from debate.evaluation import Evaluation
-from debate.jobs.exports.writing import Results, Written, model_of, write_lines
+from debate.export.writer import ExportSummary, Results, model_of, write_lines
 from debate.types import Task
 
 _TIE = 0.1
 """Ratings of 1 to 10 that are no further apart are a tie: FastChat's TIE_DELTA."""
 
 
-def write_inspect(results: Results, path: Path, run: str) -> Written:
+def write_inspect(results: Results, path: Path, run: str) -> ExportSummary:
     """A line a task: id, value (a score, or one a candidate by its generator), answer, explanation, metadata.
 
     Candidates without a score are not in the value but in `metadata.unscored`; a task without any is left out.
     """
-    written = Written()
+    written = ExportSummary()
     return write_lines(path, _inspect_rows(results, run, written), written)
 
 
-def _inspect_rows(results: Results, run: str, written: Written) -> Iterator[dict[str, Any]]:
+def _inspect_rows(results: Results, run: str, written: ExportSummary) -> Iterator[dict[str, Any]]:
     for task, evaluation in results:
         names = _names(task)
         scores = {name: score for name, score in zip(names, evaluation.scores.tolist(), strict=True)}
@@ -58,13 +58,13 @@ def _names(task: Task) -> list[str]:
     return [name if counts[name] == 1 else f"{name}-{j + 1}" for j, name in enumerate(names)]
 
 
-def write_mt_bench(results: Results, path: Path, run: str) -> Written:
+def write_mt_bench(results: Results, path: Path, run: str) -> ExportSummary:
     """A line a scored candidate, as `gen_judgment` writes them: the score is mapped from its scale to 1 to 10."""
-    written = Written()
+    written = ExportSummary()
     return write_lines(path, _judgments(results, run, written), written)
 
 
-def _judgments(results: Results, run: str, written: Written) -> Iterator[dict[str, Any]]:
+def _judgments(results: Results, run: str, written: ExportSummary) -> Iterator[dict[str, Any]]:
     for task, evaluation in results:
         for j, score in enumerate(evaluation.scores.tolist()):
             if math.isnan(score):
@@ -82,17 +82,17 @@ def _judgments(results: Results, run: str, written: Written) -> Iterator[dict[st
             }
 
 
-def write_mt_bench_pairs(results: Results, path: Path, run: str) -> Written:
+def write_mt_bench_pairs(results: Results, path: Path, run: str) -> ExportSummary:
     """A line for each two scored candidates: who wins either game, `model_1`, `model_2` or `tie`.
 
     Both are rated on 1 to 10 as by `write_mt_bench`; within 0.1 it is a tie. The games are the two orders of a balanced
     debate, the first being that in which `model_1` was shown first; any other evaluation stands for both.
     """
-    written = Written()
+    written = ExportSummary()
     return write_lines(path, _pair_judgments(results, run, written), written)
 
 
-def _pair_judgments(results: Results, run: str, written: Written) -> Iterator[dict[str, Any]]:
+def _pair_judgments(results: Results, run: str, written: ExportSummary) -> Iterator[dict[str, Any]]:
     for task, evaluation in results:
         scored = [j for j, score in enumerate(evaluation.scores.tolist()) if not math.isnan(score)]
         if len(scored) < 2:

@@ -12,9 +12,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
 
+from debate.dataset.opening import opened
+from debate.dataset.records import Record
 from debate.errors import ConfigError, TaskError
-from debate.jobs.formats.opening import opened
-from debate.jobs.formats.record import Record
 
 _BATCH = 256
 """Rows of a parquet file that are held at once."""

@@ -11,12 +11,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from debate.dataset.build import LocatedTask, located_task
+from debate.dataset.dialogue import content_text, messages_text
+from debate.dataset.join import by_key
+from debate.dataset.readers import records
+from debate.dataset.records import Record
 from debate.errors import TaskError
-from debate.jobs.formats.dialogue import content_text, messages_text
-from debate.jobs.formats.joining import by_key
-from debate.jobs.formats.making import Placed, placed
-from debate.jobs.formats.record import Record
-from debate.jobs.formats.records import records
 from debate.types import Candidate
 
 
@@ -30,7 +30,7 @@ class _Request:
     answered: int = 0
 
 
-def openai_batch(outputs: Iterator[Record], files: Sequence[Path]) -> Iterator[Placed]:
+def openai_batch(outputs: Iterator[Record], files: Sequence[Path]) -> Iterator[LocatedTask]:
     """An output (`custom_id`, `response`), and in further files its input (`custom_id`, `body`) and more of both.
 
     A task's id is the first custom id among its replies; a candidate's is CUSTOM_ID#N, its generator the model. A
@@ -51,7 +51,7 @@ def openai_batch(outputs: Iterator[Record], files: Sequence[Path]) -> Iterator[P
         tasks.setdefault(request.x, (record, []))[1].extend(_candidates(record, name))
     _check_all_answered(requests)
     for x, (record, candidates) in tasks.items():
-        yield placed(record, x, candidates, record.text("custom_id"))
+        yield located_task(record, x, candidates, record.text("custom_id"))
 
 
 def _sorted_out(files: Sequence[Path]) -> tuple[dict[str, _Request], list[Record]]:

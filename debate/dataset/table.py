@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
-from debate.jobs.formats.making import Placed, placed
-from debate.jobs.formats.record import Record
+from debate.dataset.build import LocatedTask, located_task
+from debate.dataset.records import Record
 
 NAMES = ("x", "id", "best", "context", "candidates")
 """What a column can be."""
@@ -17,7 +17,7 @@ _WHOLE = re.compile(r"\d{1,9}(\.0)?", re.ASCII)
 _CONFUSED = "name the columns: --column candidates=FIRST,SECOND"
 
 
-def table(rows: Iterator[Record], columns: Mapping[str, str]) -> Iterator[Placed]:
+def table(rows: Iterator[Record], columns: Mapping[str, str]) -> Iterator[LocatedTask]:
     """Rows with `x` and candidates, and where they are there `id`, `best` (index from 0) and `context`.
 
     Candidates stand in a column `candidates` (a list, in CSV as JSON), or in several, in the order of their numbers or
@@ -31,7 +31,7 @@ def table(rows: Iterator[Record], columns: Mapping[str, str]) -> Iterator[Placed
         several = _several(row, columns.get("candidates", "candidates"))
         used = {*named.values(), *several}
         metadata = {key: value for key, value in row.data.items() if key not in used and value not in (None, "")}
-        yield placed(
+        yield located_task(
             row,
             row.text(named["x"]),
             _from_columns(row, several) if several else _from_list(row, named["candidates"]),

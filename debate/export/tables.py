@@ -18,7 +18,7 @@ from typing import Any
 
 from debate.errors import ConfigError
 from debate.evaluation import Evaluation, plain
-from debate.jobs.exports.writing import Results, Written, whole
+from debate.export.writer import ExportSummary, Results, whole
 from debate.types import Task, Turn
 
 _BATCH = 4096
@@ -68,13 +68,13 @@ _TURNS: Columns = {
 }
 
 
-def write_scores(results: Results, path: Path, run: str) -> Written:
+def write_scores(results: Results, path: Path, run: str) -> ExportSummary:
     """Columns: run, task, member, round, agent, candidate, generator, component, score, comment, reason."""
     rows = (row for task, evaluation in results for row in _score_rows(run, task, evaluation, ""))
     return _write(rows, path, _SCORES)
 
 
-def write_turns(results: Results, path: Path, run: str) -> Written:
+def write_turns(results: Results, path: Path, run: str) -> ExportSummary:
     """Columns: run, task, member, position, round, agent, overall, comments, failure, memories, and more."""
     rows = (row for task, evaluation in results for row in _turn_rows(run, task, evaluation, ""))
     return _write(rows, path, _TURNS)
@@ -138,11 +138,11 @@ def _turn_rows(run: str, task: Task, evaluation: Evaluation, member: str) -> Ite
         yield from _turn_rows(run, task, each, path)
 
 
-def _write(rows: Iterable[Row], path: Path, columns: Columns) -> Written:
+def _write(rows: Iterable[Row], path: Path, columns: Columns) -> ExportSummary:
     return (_write_csv if path.suffix.lower() == ".csv" else _write_parquet)(rows, path, columns)
 
 
-def _write_parquet(rows: Iterable[Row], path: Path, columns: Columns) -> Written:
+def _write_parquet(rows: Iterable[Row], path: Path, columns: Columns) -> ExportSummary:
     try:
         arrow: Any = import_module("pyarrow")  # it has no types
         parquet: Any = import_module("pyarrow.parquet")
@@ -150,7 +150,7 @@ def _write_parquet(rows: Iterable[Row], path: Path, columns: Columns) -> Written
         hint = "pip install 'debate-eval[parquet]', or name a file that ends in .csv"
         raise ConfigError("parquet needs a library", file=path, hint=hint) from None
     schema = arrow.schema([(name, kind(arrow)) for name, kind in columns.items()])
-    written, rows = Written(), iter(rows)
+    written, rows = ExportSummary(), iter(rows)
     with whole(path) as temporary, parquet.ParquetWriter(temporary, schema) as file:
         while batch := list(islice(rows, _BATCH)):
             file.write_table(arrow.Table.from_pylist([_valid(row) for row in batch], schema=schema))
@@ -171,9 +171,9 @@ def _valid(value: Any) -> Any:
             return value
 
 
-def _write_csv(rows: Iterable[Row], path: Path, columns: Columns) -> Written:
+def _write_csv(rows: Iterable[Row], path: Path, columns: Columns) -> ExportSummary:
     """Null is an empty field; a list is JSON in its field."""
-    written = Written()
+    written = ExportSummary()
     with whole(path) as temporary, temporary.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file:
         writer = csv.DictWriter(file, list(columns))
         writer.writeheader()

@@ -1,6 +1,6 @@
 """An eval set: where its tasks stand, in which format, read as a stream.
 
-Knows nothing of what is done with the tasks, or of names for equal ones; the formats are in `debate.jobs.formats`.
+Knows nothing of what is done with the tasks, or of names for equal ones; the formats are in `debate.dataset`.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from debate.dataset.build import LocatedTask
+from debate.dataset.native_jsonl import read_native_jsonl
+from debate.dataset.opening import opened
+from debate.dataset.readers import records
+from debate.dataset.registry import FORMATS, Format, recognised
+from debate.dataset.table import NAMES, table
 from debate.errors import ConfigError, TaskError
-from debate.jobs.formats.columns import NAMES, table
-from debate.jobs.formats.known import FORMATS, Format, recognised
-from debate.jobs.formats.making import Placed
-from debate.jobs.formats.opening import opened
-from debate.jobs.formats.own import read_own
-from debate.jobs.formats.records import records
 from debate.types import Task
 
 __all__ = ["FORMATS", "EvalSet", "Format", "Placed", "check_evalset", "read_evalset"]
@@ -84,7 +84,7 @@ class EvalSet:
         """
         return self.format or ("table" if self.columns else recognised(self.file))
 
-    def tasks(self) -> Iterator[Placed]:
+    def tasks(self) -> Iterator[LocatedTask]:
         """The tasks in order, reading no further than is asked. Ids are not checked against each other.
 
         Raises:
@@ -107,7 +107,7 @@ class EvalSet:
                     found.update(block)
         return found.hexdigest()
 
-    def _all(self) -> Iterator[Placed]:
+    def _all(self) -> Iterator[LocatedTask]:
         self._check_regular()
         name = self.recognised()
         known = FORMATS[name]
@@ -116,15 +116,15 @@ class EvalSet:
         if self.columns and name != "table":
             raise ConfigError(f"the format {name} has columns of its own", field="columns", file=self.file)
         if name == "own":
-            return (Placed(task, str(self.file), line) for task, line in read_own(self.file))
+            return (LocatedTask(task, str(self.file), line) for task, line in read_native_jsonl(self.file))
         return self._not_empty(self._read(known))
 
-    def _read(self, known: Format) -> Iterator[Placed]:
+    def _read(self, known: Format) -> Iterator[LocatedTask]:
         if known.joined is not None:
             return known.joined(records(self.file), self.files[1:])
         return known.alone(records(self.file)) if known.alone else table(records(self.file), self.columns)
 
-    def _not_empty(self, tasks: Iterator[Placed]) -> Iterator[Placed]:
+    def _not_empty(self, tasks: Iterator[LocatedTask]) -> Iterator[LocatedTask]:
         first = next(tasks, None)
         if first is None:
             raise TaskError("holds no tasks", file=self.file)

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, cast
 
-from debate.jobs.formats.record import Record
+from debate.dataset.records import Record
 
 
 def turns_text(turns: Sequence[str], speaker: str) -> str:

@@ -9,27 +9,27 @@ from pathlib import Path
 from typing import Any
 
 from debate.evaluation import Evaluation
-from debate.jobs.exports.writing import Results, Written, model_of, write_array, write_lines
+from debate.export.writer import ExportSummary, Results, model_of, write_array, write_lines
 from debate.types import Task
 
 
-def write_preferences(results: Results, path: Path, run: str, min_margin: float = 0.0) -> Written:
+def write_preferences(results: Results, path: Path, run: str, min_margin: float = 0.0) -> ExportSummary:
     """A line for the best candidate and each that is worse: prompt, chosen, rejected, margin.
 
     The margin is the distance of their scores on the evaluation's scale, above `min_margin`. Ties for the best give no
     pair among themselves; a candidate without a score gives none, nor does one with the very text of the best.
     """
-    written = Written()
+    written = ExportSummary()
     return write_lines(path, _per_task(results, partial(_pairs, run=run, min_margin=min_margin), written), written)
 
 
-def write_alpaca_eval(results: Results, path: Path, run: str) -> Written:
+def write_alpaca_eval(results: Results, path: Path, run: str) -> ExportSummary:
     """Annotations of pairs: `preference` is 1 to 2, one plus the probability of the second; 1.5 is a tie."""
-    written = Written()
+    written = ExportSummary()
     return write_array(path, _per_task(results, partial(_annotation, run=run), written), written)
 
 
-def _per_task(results: Results, rows_of: Any, written: Written) -> Iterator[dict[str, Any]]:
+def _per_task(results: Results, rows_of: Any, written: ExportSummary) -> Iterator[dict[str, Any]]:
     """The rows of every task; one that has none is counted with the reason."""
     for task, evaluation in results:
         found: list[dict[str, Any]] | str = rows_of(task, evaluation)

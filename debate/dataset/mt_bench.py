@@ -1,6 +1,6 @@
 """MT-bench's files, and those of its forerunner Vicuna: questions, and one file of answers a model.
 
-A question of several turns is rendered as `debate.jobs.formats.dialogue` says, `User, turn 1:` and so on; an answer
+A question of several turns is rendered as `debate.dataset.dialogue` says, `User, turn 1:` and so on; an answer
 under `Assistant, turn 1:`, so that question and answer can be matched turn by turn.
 """
 
@@ -11,15 +11,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from debate.dataset.build import LocatedTask, located_task
+from debate.dataset.dialogue import turns_text
+from debate.dataset.join import Answers, by_key
+from debate.dataset.records import Record
 from debate.errors import TaskError
-from debate.jobs.formats.dialogue import turns_text
-from debate.jobs.formats.joining import Answers, by_key
-from debate.jobs.formats.making import Placed, placed
-from debate.jobs.formats.record import Record
 from debate.types import Candidate
 
 
-def mt_bench(questions: Iterator[Record], files: Sequence[Path]) -> Iterator[Placed]:
+def mt_bench(questions: Iterator[Record], files: Sequence[Path]) -> Iterator[LocatedTask]:
     """`question_id` with `turns` (or `text`), and answer files of `question_id`, `model_id` and `choices` (or `text`).
 
     A `reference` becomes the context. Where a model answered several times, each of its choices is a candidate.
@@ -34,7 +34,9 @@ def mt_bench(questions: Iterator[Record], files: Sequence[Path]) -> Iterator[Pla
         turns = record.texts("turns") if "turns" in record.data else [record.text("text")]
         found = answers.take(name, record, f"answer to question {name!r},")
         candidates = [candidate for answer in found for candidate in _candidates(answer)]
-        yield placed(record, turns_text(turns, "User"), candidates, name, record.among("category"), _context(record))
+        yield located_task(
+            record, turns_text(turns, "User"), candidates, name, record.among("category"), _context(record)
+        )
     answers.check_all_taken("question_id", "answers no question of the eval set")
 
 

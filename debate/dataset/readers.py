@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
+from debate.dataset.json_text import DuplicateKey, without_duplicates
+from debate.dataset.opening import opened
+from debate.dataset.records import Record
+from debate.dataset.tables import csv_rows, parquet_rows
 from debate.errors import TaskError
-from debate.jobs.formats.json_text import DuplicateKey, without_duplicates
-from debate.jobs.formats.opening import opened
-from debate.jobs.formats.record import Record
-from debate.jobs.formats.rows import csv_rows, parquet_rows
 
 
 def records(file: Path) -> Iterator[Record]:

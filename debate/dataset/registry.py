@@ -6,20 +6,20 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from debate.dataset.alpaca_eval import alpaca_eval
+from debate.dataset.build import LocatedTask
+from debate.dataset.lm_eval import lm_eval
+from debate.dataset.mt_bench import mt_bench
+from debate.dataset.openai_batch import openai_batch
+from debate.dataset.pairwise import chat_eval, judge_bench, llmbar, pandalm
+from debate.dataset.process_steps import bigbench_mistake, process_bench
+from debate.dataset.readers import records
+from debate.dataset.records import Record
+from debate.dataset.reward_bench import reward_bench
 from debate.errors import TaskError
-from debate.jobs.formats.alpaca_eval import alpaca_eval
-from debate.jobs.formats.lm_eval import lm_eval
-from debate.jobs.formats.making import Placed
-from debate.jobs.formats.mt_bench import mt_bench
-from debate.jobs.formats.openai_batch import openai_batch
-from debate.jobs.formats.pairs import chat_eval, judge_bench, llmbar, pandalm
-from debate.jobs.formats.record import Record
-from debate.jobs.formats.records import records
-from debate.jobs.formats.reward_bench import reward_bench
-from debate.jobs.formats.steps import bigbench_mistake, process_bench
 
-Alone = Callable[[Iterator[Record]], Iterator[Placed]]
-Joined = Callable[[Iterator[Record], Sequence[Path]], Iterator[Placed]]
+Alone = Callable[[Iterator[Record]], Iterator[LocatedTask]]
+Joined = Callable[[Iterator[Record], Sequence[Path]], Iterator[LocatedTask]]
 
 
 @dataclass(frozen=True, slots=True)

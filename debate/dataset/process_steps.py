@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from debate.jobs.formats.making import Placed, placed
-from debate.jobs.formats.record import Record
+from debate.dataset.build import LocatedTask, located_task
+from debate.dataset.records import Record
 from debate.scoring.steps import ALL_RIGHT
 from debate.types import Candidate
 
 
-def bigbench_mistake(records: Iterator[Record]) -> Iterator[Placed]:
+def bigbench_mistake(records: Iterator[Record]) -> Iterator[LocatedTask]:
     """`input`, `steps`, `mistake_index` (from 0, null for none), perhaps `answer` and `target`.
 
     The steps are one candidate's, in its metadata; `metadata.first_error` of the task is -1 where all are right.
@@ -21,14 +21,14 @@ def bigbench_mistake(records: Iterator[Record]) -> Iterator[Placed]:
         yield _line(record, record.text("input"), None, mistake, record.among("answer", "target"))
 
 
-def process_bench(records: Iterator[Record]) -> Iterator[Placed]:
+def process_bench(records: Iterator[Record]) -> Iterator[LocatedTask]:
     """`problem`, `steps`, `label` (first wrong step from 0, -1 for none), perhaps `id`, `generator` and more."""
     for record in records:
         more = record.among("final_answer_correct")
         yield _line(record, record.text("problem"), record.optional_text("id"), record.data.get("label"), more)
 
 
-def _line(record: Record, x: str, name: str | None, mistake: Any, more: dict[str, Any]) -> Placed:
+def _line(record: Record, x: str, name: str | None, mistake: Any, more: dict[str, Any]) -> LocatedTask:
     steps: Sequence[str] = record.texts("steps")
     if mistake is None:
         mistake = ALL_RIGHT
@@ -36,4 +36,4 @@ def _line(record: Record, x: str, name: str | None, mistake: Any, more: dict[str
         key = "label" if "label" in record.data else "mistake_index"
         record.refuse(f"must be the index of one of {len(steps)} steps, got {mistake!r}", key)
     candidate = Candidate("\n".join(steps), generator=record.optional_text("generator"), metadata={"steps": [*steps]})
-    return placed(record, x, [candidate], name or str(record.line), {"first_error": mistake, **more})
+    return located_task(record, x, [candidate], name or str(record.line), {"first_error": mistake, **more})
