@@ -18,10 +18,10 @@ from pathlib import Path
 from debate import Sampling
 from debate.backends import Backend, Call, Capacity, Scripted
 from debate.backends.scripted import Script
+from debate.config.settings import RunSettings
 from debate.errors import CallError
 from debate.flow import Completion, Prompt, Segment
 from debate.hashing import derive
-from debate.jobs.settings import RunSettings
 
 
 class Asked:

@@ -25,9 +25,9 @@ from typing import Any, TextIO
 
 from debate import DebateEvaluator, Engine, Evaluation, Task
 from debate.backends import Backend, Call, Scripted
+from debate.config.settings import RunSettings
 from debate.dataset.evalset import check_evalset, read_evalset
 from debate.errors import BackendError, ConfigError, DebateError
-from debate.jobs.settings import RunSettings
 from debate.runtime.scheduler import with_unique_ids
 
 DEMO = Path(__file__).with_name("demo_tasks.jsonl")

@@ -46,10 +46,10 @@ def _opened(store: str):
     from pathlib import Path
 
     from debate.errors import ConfigError
-    from debate.jobs.folder import RunFolder
+    from debate.jobs.run_directory import RunDirectory
     from debate.store import Store
 
-    folder = RunFolder.read(Path(store)) if "://" not in store else None
+    folder = RunDirectory.read(Path(store)) if "://" not in store else None
     url = store if folder is None else folder.store_url
     if "://" not in url and not Path(url).is_file():
         raise ConfigError("is neither a run's folder nor a store", file=url)

@@ -32,7 +32,7 @@ def export(
     from debate.errors import ConfigError
     from debate.export import EXPORTS
     from debate.export.preferences import write_preferences
-    from debate.jobs.folder import RunFolder
+    from debate.jobs.run_directory import RunDirectory
     from debate.store import Store
 
     names = to or ["scores"]
@@ -41,7 +41,7 @@ def export(
             raise ConfigError(f"there is no format {name!r}", field="--to", hint=", ".join(EXPORTS))
     if min_margin and "preferences" not in names:
         raise ConfigError("is of preference pairs", field="--min-margin", hint="add --to preferences")
-    run = RunFolder.existing(folder)
+    run = RunDirectory.existing(folder)
     is_file = out is not None and out.suffix != "" and not out.is_dir()
     if is_file and len(names) > 1:
         raise ConfigError("several formats need a folder", field="--out")

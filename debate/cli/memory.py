@@ -192,11 +192,11 @@ def remember(
 
     Example: debate memory remember runs/first
     """
-    from debate.jobs.folder import RunFolder
+    from debate.jobs.run_directory import RunDirectory
     from debate.memory.reflection import remember as write_down
     from debate.store import Store
 
-    run = RunFolder.existing(folder)
+    run = RunDirectory.existing(folder)
     profile = str((run.settings or {}).get("profile", "general"))
     with Store(run.store_url) as kept, _opened(store, embedder) as opened:
         typer.echo(f"{write_down(opened, kept.read(run.name).results(), profile, run.name)} conclusions remembered")
@@ -217,7 +217,7 @@ def reflect(
     Example: debate memory reflect general/Critic --model Qwen/Qwen3-8B
     """
     from debate.cli.reflecting import insights_of
-    from debate.jobs.settings import RunSettings
+    from debate.config.settings import RunSettings
     from debate.memory.reflection import write_insights
 
     given = {"model": model, "backend": backend, **({"base_url": base_url} if base_url else {})}

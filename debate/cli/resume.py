@@ -21,11 +21,11 @@ def resume(
     Example: debate resume runs/first
     """
     from debate.cli.running import execute
+    from debate.config.settings import RunSettings
     from debate.errors import ConfigError
-    from debate.jobs.folder import RunFolder
-    from debate.jobs.settings import RunSettings
+    from debate.jobs.run_directory import RunDirectory
 
-    found = RunFolder.existing(folder)
+    found = RunDirectory.existing(folder)
     if found.settings is None:
         raise ConfigError("its settings are not recorded", file=folder, hint="start it again by `debate run`")
     flags = {"max_tokens": max_tokens, "max_seconds": max_seconds}

@@ -171,8 +171,8 @@ def run(
     if option:
         flags["options"] = dict(key_value(text, "--option") for text in option)
     from debate.cli.running import execute
+    from debate.config.settings import RunSettings
     from debate.dataset.evalset import EvalSet
-    from debate.jobs.settings import RunSettings
 
     settings = RunSettings.read(config, flags)
     folder = settings.out or Path("runs") / evalset.stem

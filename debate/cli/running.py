@@ -6,8 +6,8 @@ import signal
 from pathlib import Path
 
 from debate.cli import exit_codes
+from debate.config.settings import RunSettings
 from debate.dataset.evalset import EvalSet
-from debate.jobs.settings import RunSettings
 
 
 def execute(settings: RunSettings, folder: Path, *, evalset: EvalSet | None, retry_failed: bool, fork: bool) -> int:

@@ -50,8 +50,8 @@ def serve(
 
 
 def _serve(config: Path | None, flags: dict[str, Any], host: str, port: int, token: str | None) -> None:
+    from debate.config.settings import RunSettings
     from debate.engine import Engine
-    from debate.jobs.settings import RunSettings
     from debate.serving.app import create_app, valued_by
 
     settings = RunSettings.read(config, flags)

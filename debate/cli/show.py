@@ -85,10 +85,10 @@ def _close(task_id: str, ids: list[str]) -> str:
 
 def _kept_task(folder: Path, evaluation: Evaluation) -> Task | None:
     """The task as the run's store has it; None where there is no run, or no such task in it."""
-    from debate.jobs.folder import RunFolder
+    from debate.jobs.run_directory import RunDirectory
     from debate.store import Store
 
-    run = RunFolder.read(folder)
+    run = RunDirectory.read(folder)
     if run is None or (run.store is None and not Path(run.store_url).is_file()):
         return None
     with Store(run.store_url) as store:

@@ -14,7 +14,7 @@ from rich.table import Table
 from debate.cli.console import line, open_console, table, visible
 from debate.cli.progress import Progress
 from debate.evaluation import Evaluation
-from debate.jobs.folder import RunFolder
+from debate.jobs.run_directory import RunDirectory
 from debate.scoring.steps import step_accuracy
 from debate.store import Store
 from debate.store.totals import Totals
@@ -22,7 +22,7 @@ from debate.store.totals import Totals
 MAX_ROWS = 50
 
 
-def print_summary(folder: RunFolder, totals: Totals, progress: Progress) -> None:
+def print_summary(folder: RunDirectory, totals: Totals, progress: Progress) -> None:
     """Print it to stdout."""
     rows = table("task", "selected", "best", "scores", "CV", "rounds", "stopped")
     rows.padding, rows.pad_edge = (0, 0), False
@@ -63,12 +63,12 @@ def _row(evaluation: Evaluation, best: object) -> tuple[str, ...]:
     return evaluation.task_id, selected, known, scores, cv, str(evaluation.rounds_run), stopped
 
 
-def _by_group(folder: RunFolder) -> dict[str, tuple[int, int]]:
+def _by_group(folder: RunDirectory) -> dict[str, tuple[int, int]]:
     with Store(folder.store_url) as store:
         return store.read(folder.name).accuracy_by_group()
 
 
-def _first_errors(folder: RunFolder) -> str | None:
+def _first_errors(folder: RunDirectory) -> str | None:
     """How well the first wrong steps were found (ProcessBench's measure), where they were looked for and are known."""
     pairs: list[tuple[int | None, int]] = []
     with Store(folder.store_url) as store:
@@ -84,7 +84,7 @@ def _first_errors(folder: RunFolder) -> str | None:
     )
 
 
-def _print_totals(console: Console, totals: Totals, folder: RunFolder, progress: Progress) -> None:
+def _print_totals(console: Console, totals: Totals, folder: RunDirectory, progress: Progress) -> None:
     used = totals.usage
     facts = Table.grid(padding=(0, 2))
     missing = totals.tasks - totals.n_evaluated

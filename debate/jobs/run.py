@@ -5,7 +5,7 @@
     DIR/results.jsonl   one evaluation a line, made from the store
 
 The same run started again replays what is recorded and asks for the rest. Knows nothing of terminals; who wants to
-show progress passes a `Watcher`.
+show progress passes a `RunListener`.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from debate.errors import BackendDead, ConfigError, StoreError, TaskError
 from debate.evaluation import Evaluation
 from debate.evaluators.base import Evaluator, check_task
 from debate.flow import Completion
-from debate.jobs.folder import RunFolder
 from debate.jobs.recalling import recalling
-from debate.jobs.replay import reaggregate
+from debate.jobs.rescore import rescore
 from debate.jobs.results import ResultsFile
+from debate.jobs.run_directory import RunDirectory
 from debate.runtime.budget import Budget
 from debate.runtime.run_registry import settings_digest
 from debate.runtime.runner import Retriever
@@ -39,7 +39,7 @@ _FIRST_WAIT = 1.0
 _LEFT = {"backend_dead", "run_ended"}
 
 
-class Watcher(Protocol):
+class RunListener(Protocol):
     """Is told how a run goes on."""
 
     def started(self, total: int, done_before: int) -> None:
@@ -101,7 +101,7 @@ class Run:
     retry_failed: bool = False
     fork: bool = False
 
-    def execute(self, backends: Mapping[str, Backend], watcher: Watcher) -> tuple[RunFolder, Totals]:
+    def execute(self, backends: Mapping[str, Backend], watcher: RunListener) -> tuple[RunDirectory, Totals]:
         """Evaluate what has no result yet; returns where, and what the run came to.
 
         Raises:
@@ -138,18 +138,18 @@ class Run:
             except TaskError as error:
                 raise TaskError(error.problem, file=file, line=line, field=error.field, hint=error.hint) from None
 
-    def _folder(self, watcher: Watcher) -> RunFolder:
-        found = RunFolder.read(self.folder)
+    def _folder(self, watcher: RunListener) -> RunDirectory:
+        found = RunDirectory.read(self.folder)
         if found is not None and self.store is not None and not found.is_stored_in(self.store):
             was = found.store or "in the folder"
             raise ConfigError(f"this run's store is {was}", field="store", hint="give another --out, or that --store")
         if self.fork:
-            found = RunFolder.existing(self.folder).fork()
+            found = RunDirectory.existing(self.folder).fork()
             watcher.note(f"this run goes on as {found.path}")
-        folder = found or RunFolder.new(self.folder, self.store)
+        folder = found or RunDirectory.new(self.folder, self.store)
         about = folder.evalset if self.evalset is None else {"path": str(self.evalset.path)}
         store = self.store or folder.store  # the one that was given may hold a password
-        return RunFolder(folder.path, folder.name, store, self.settings or folder.settings, about)
+        return RunDirectory(folder.path, folder.name, store, self.settings or folder.settings, about)
 
     def _read_evalset(self, record: RunRecord) -> None:
         """Take the tasks into the run, unless it has read the very same eval set before."""
@@ -159,8 +159,8 @@ class Run:
         if record.about.get("evalset_digest") != digest:
             record.read_evalset(self.evalset.tasks(), {"evalset": str(self.evalset.path), "evalset_digest": digest})
 
-    def _inherit(self, store: Store, record: RunRecord, watcher: Watcher) -> None:
-        parent = RunFolder.existing(self.folder)
+    def _inherit(self, store: Store, record: RunRecord, watcher: RunListener) -> None:
+        parent = RunDirectory.existing(self.folder)
         if parent.store is not None:
             count = record.inherit(store.read(parent.name))
         else:
@@ -173,15 +173,15 @@ class Run:
         backends: Mapping[str, Backend],
         store: Store,
         record: RunRecord,
-        folder: RunFolder,
-        watcher: Watcher,
+        folder: RunDirectory,
+        watcher: RunListener,
     ) -> None:
         settings = settings_digest(self.evaluator)
         with ResultsFile(folder.results) as results:
             if self.retry_failed:
                 watcher.note(f"{record.reopen_failed()} tasks that failed are evaluated again")
             models = {name: backend.model for name, backend in backends.items()}
-            if count := reaggregate(record, self.evaluator, settings, models):
+            if count := rescore(record, self.evaluator, settings, models):
                 watcher.note(f"{count} results are made anew from what is recorded")
             total, done = record.n_tasks(), record.n_evaluated(settings)
             if count or results.n_lines() != done:
@@ -190,7 +190,7 @@ class Run:
             if done < total:
                 self._restarting(_Session(self, backends, store, record, results, settings, watcher), watcher)
 
-    def _restarting(self, session: _Session, watcher: Watcher) -> None:
+    def _restarting(self, session: _Session, watcher: RunListener) -> None:
         """Work until all is done; an engine that dies is started again a few times."""
         restarts = 0
         while True:
@@ -216,7 +216,7 @@ class _Session:
     record: RunRecord
     results: ResultsFile
     settings: str
-    watcher: Watcher
+    watcher: RunListener
 
     def work(self) -> None:
         with recalling(self.run.memory, self.record.started_at, self.backends) as memory:

@@ -10,7 +10,7 @@ rule that its memory holds) and knows nothing of any other: see `model/MODEL_CAR
 is there to try the engine and to test what is built on it.
 
 A model's folder says itself how it wants to be used: the settings in its `debate.yaml` are what `debate run --model`
-starts from, and a file of settings and flags go before them. This module reads them; `debate.jobs.settings` obeys.
+starts from, and a file of settings and flags go before them. This module reads them; `debate.config.settings` obeys.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 from debate.cli import app
+from debate.config.settings import RunSettings
 from debate.errors import ConfigError, InputError, TaskError
-from debate.jobs.settings import RunSettings
 
 CROSS = """
 evaluator: cross

@@ -21,13 +21,13 @@ from debate import (
     ValueEvaluator,
     VoteEvaluator,
 )
+from debate.config.evaluators import KINDS, make_evaluator
 from debate.errors import ConfigError, InputError
 from debate.evaluators.base import Evaluator
 from debate.evaluators.callback import Penalty
 from debate.evaluators.early_stop import EarlyStop
 from debate.evaluators.steps.prompted import PromptedSteps
 from debate.evaluators.steps.reward_models import RewardModelSteps, ValueModelSteps
-from debate.jobs.evaluators import KINDS, make_evaluator
 from debate.parsing.values import JsonField, LabelMap, NumberLine, TagNumber
 from debate.scorers import sorting_errors
 from debate.types import Scale, Task

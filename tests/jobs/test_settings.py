@@ -6,8 +6,8 @@ import pytest
 
 from debate import DebateEvaluator, Engine, Profile
 from debate.backends import Ollama, OpenAICompatible
+from debate.config.settings import RunSettings
 from debate.errors import ConfigError
-from debate.jobs.settings import RunSettings
 from debate.persona import Component, Persona
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from debate import DebateEvaluator, judge
+from debate.config.settings import RunSettings
 from debate.errors import ConfigError, TemplateError
-from debate.jobs.settings import RunSettings
 
 ASKED = """\
 profile: judge

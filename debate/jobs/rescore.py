@@ -30,7 +30,7 @@ class _Absent:
     async def aclose(self) -> None: ...
 
 
-def reaggregate(record: RunRecord, evaluator: Evaluator, settings: str, models: Mapping[str, str]) -> int:
+def rescore(record: RunRecord, evaluator: Evaluator, settings: str, models: Mapping[str, str]) -> int:
     """Evaluate anew, from the record alone, what was evaluated under other settings; returns how many that was.
 
     What the record is not enough for, because the debate would go on, stays as it is.

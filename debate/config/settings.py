@@ -14,13 +14,13 @@ from typing import Annotated, Any, Literal, cast
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from debate.backends import VLLM, Backend, Ollama, OpenAICompatible, Patience, RewardModel, ValueServer
+from debate.config.evaluators import make_evaluator
 from debate.convergence import Over
 from debate.errors import ConfigError
 from debate.evaluators.base import Evaluator
 from debate.evaluators.debate.candidate_order import CandidateOrder
 from debate.evaluators.debate.evaluator import DebateEvaluator
 from debate.evaluators.debate.settings import Mode
-from debate.jobs.evaluators import make_evaluator
 from debate.judge import model_folder, settings_of
 from debate.persona import Sampling
 from debate.scoring.tensor import Method
@@ -116,7 +116,7 @@ class RunSettings(BaseModel):
 
     evaluator: Literal["debate", "value", "vote", "panel", "cross", "callback", "step"] = "debate"
     options: dict[str, Any] = {}
-    """Parameters of an evaluator that is no debate; see `debate.jobs.evaluators`."""
+    """Parameters of an evaluator that is no debate; see `debate.config.evaluators`."""
     profile: str = "general"
     templates: Path | None = None
     model: str | None = None

@@ -19,7 +19,7 @@ STORE_FILE = "run.sqlite"
 
 
 @dataclass(frozen=True, slots=True)
-class RunFolder:
+class RunDirectory:
     """A run's folder.
 
     Attributes:
@@ -109,12 +109,12 @@ class RunFolder:
         except OSError as error:
             raise StoreError(f"{file}: cannot be written: {error.strerror}") from None
 
-    def fork(self) -> RunFolder:
+    def fork(self) -> RunDirectory:
         """The next free folder beside this one: `NAME-2`, `NAME-3`, ..."""
         number = 2
         while (path := self.path.with_name(f"{self.path.name}-{number}")).exists():
             number += 1
-        return RunFolder.new(path, self.store)
+        return RunDirectory.new(path, self.store)
 
 
 def versions() -> dict[str, str]:

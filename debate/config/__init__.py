@@ -1,0 +1,1 @@
+"""Settings of a run, and evaluators and backends made from plain data."""
