@@ -9,7 +9,7 @@ import pytest
 from debate import Engine
 from debate.backends import Scripted
 from debate.flow import Completion, Flow, Generate, Prompt, Segment, generate
-from debate.improving import Improved, validate_and_improve
+from debate.search.validate_improve import Improved, validate_and_improve
 
 
 def run(start: int, valid_from: int, **settings: Any) -> Improved:

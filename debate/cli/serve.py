@@ -1,4 +1,4 @@
-"""`debate serve`: an evaluator over HTTP. Flags and checks; the application is in `debate.serving`."""
+"""`debate serve`: an evaluator over HTTP. Flags and checks; the application is in `debate.server`."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def serve(
 def _serve(config: Path | None, flags: dict[str, Any], host: str, port: int, token: str | None) -> None:
     from debate.config.settings import RunSettings
     from debate.engine import Engine
-    from debate.serving.app import create_app, valued_by
+    from debate.server.app import create_app, valued_by
 
     settings = RunSettings.read(config, flags)
     evaluator = settings.make_evaluator()

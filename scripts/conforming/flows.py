@@ -22,9 +22,9 @@ from debate.evaluators.early_stop import EarlyStop
 from debate.evaluators.steps.evaluator import StepEvaluator
 from debate.evaluators.steps.reward_models import ValueModelSteps
 from debate.evaluators.value import ValueEvaluator
-from debate.improving import validate_and_improve
 from debate.parsing.values import JsonField
-from debate.serving.wire import forward
+from debate.search.validate_improve import validate_and_improve
+from debate.server.protocol import forward
 from debate.store import Store
 from debate.types import Candidate, Scale, Task
 

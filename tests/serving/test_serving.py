@@ -17,13 +17,13 @@ from debate import Candidate, Engine, StepEvaluator, Task
 from debate.backends import Call, Patience, Scripted, ValueServer
 from debate.errors import BackendDead
 from debate.evaluators.steps.reward_models import ValueModelSteps
-from debate.serving.wire import Unvalued, forward
+from debate.server.protocol import Unvalued, forward
 
 pytest.importorskip("fastapi")
 import httpx2
 import uvicorn
 
-from debate.serving.app import create_app, valued_by
+from debate.server.app import create_app, valued_by
 
 TASK = {"role": "user", "content": "Q"}
 STEP = {"role": "last_step", "content": "A"}

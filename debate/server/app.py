@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from debate.engine import Engine
 from debate.errors import ConfigError, TaskError
 from debate.evaluators.base import Evaluator
-from debate.serving.wire import Said, Unvalued, Value, forward
+from debate.server.protocol import Said, Unvalued, Value, forward
 from debate.types import Candidate, Task
 
 if TYPE_CHECKING:
