@@ -26,7 +26,7 @@ from asking import Asked, add_model_flags, open_model, prompt_of, settings_of
 
 from debate import DebateEvaluator, Engine, Task
 from debate.backends import Call
-from debate.cli.console import visible, visible_lines
+from debate.cli.console import escape_controls, visible_lines
 from debate.errors import BackendError, ConfigError, DebateError
 from debate.flow import Prompt
 
@@ -67,7 +67,7 @@ def reason(
         evaluation = engine.evaluate(Task(question, drafts), evaluator)
         print(f"{len(drafts)} drafts, debate {evaluation.status}, scores {evaluation.scores}", file=sys.stderr)
         if evaluation.selected is None:
-            print(f"nothing was scored: {visible(evaluation.error or '')}", file=sys.stderr)
+            print(f"nothing was scored: {escape_controls(evaluation.error or '')}", file=sys.stderr)
             return None
         thought = evaluation.chain_of_thought(max_characters=max_characters)
     return model.complete([final_prompt(question, drafts, thought)], "answerer", seed)[0] or None

@@ -33,7 +33,7 @@ from asking import Asked, add_model_flags, open_model, prompt_of, settings_of
 
 from debate import Candidate, DebateEvaluator, Engine, Evaluation, Task
 from debate.backends import Call
-from debate.cli.console import visible, visible_lines
+from debate.cli.console import escape_controls, visible_lines
 from debate.errors import BackendDead, BackendError, ConfigError, DebateError, TaskError
 from debate.hashing import derive
 from debate.scoring.tensor import softmax
@@ -218,10 +218,12 @@ def report(steps: Iterator[Step]) -> str | None:
         unscored = int(np.isnan(step.scores).sum())
         print(f"step {n}: {len(step.prompts)} prompts, {unscored} of them unscored", file=sys.stderr)
         for p in step.kept:
-            print(f"  {step.scores[p]:5.2f}  {visible(step.prompts[p])}", file=sys.stderr)
+            print(f"  {step.scores[p]:5.2f}  {escape_controls(step.prompts[p])}", file=sys.stderr)
         if not step.kept:
             reasons = {evaluation.error for evaluation in step.evaluations if evaluation.error}
-            print(f"nothing was scored: {visible('; '.join(sorted(reasons)) or 'no responses')}", file=sys.stderr)
+            print(
+                f"nothing was scored: {escape_controls('; '.join(sorted(reasons)) or 'no responses')}", file=sys.stderr
+            )
         best = step.prompts[step.kept[0]] if step.kept else None
     return best
 

@@ -30,7 +30,7 @@ _ONE_LINE = {code: _escape(code) for code in (*_CONTROLS, *_BREAKS, *_DIRECTIONS
 _LINES = _ONE_LINE | {0x09: "    ", 0x0A: "\n"}
 
 
-def visible(text: str) -> str:
+def escape_controls(text: str) -> str:
     r"""`text` on one line, with control characters spelt out: ESC becomes `\x1b`, a line feed `\n`."""
     return text.translate(_ONE_LINE)
 
@@ -54,7 +54,7 @@ def open_console() -> Console:
 
 def line(text: str, style: str = "") -> Text:
     """Text of any origin as one line."""
-    return Text(visible(text), style=style)
+    return Text(escape_controls(text), style=style)
 
 
 def block(text: str, indent: int = 2, style: str = "") -> Padding:
@@ -62,20 +62,20 @@ def block(text: str, indent: int = 2, style: str = "") -> Padding:
     return Padding(Text(visible_lines(text), style=style), (0, 0, 0, indent))
 
 
-def rule(title: str) -> Rule:
+def heading(title: str) -> Rule:
     """A horizontal line with a title at its left."""
-    return Rule(Text(visible(title), style="bold"), align="left", style="dim")
+    return Rule(Text(escape_controls(title), style="bold"), align="left", style="dim")
 
 
 def table(*headers: str) -> Table:
     """An empty table in the style of all commands; add rows of `Text`."""
     made = Table(box=box.SIMPLE_HEAD, show_edge=False, header_style="dim")
     for header in headers:
-        made.add_column(Text(visible(header)))
+        made.add_column(Text(escape_controls(header)))
     return made
 
 
-def facts() -> Table:
+def key_value_grid() -> Table:
     """An empty two-column grid: name, value."""
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="dim", no_wrap=True)

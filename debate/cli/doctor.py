@@ -63,7 +63,7 @@ def doctor(
 def diagnose(model: str | None) -> Diagnosis:
     """Look at the installation, the devices and `model`, without loading anything."""
     from debate import __version__
-    from debate.cli import installation
+    from debate.cli import environment as installation
 
     libraries = {name: installation.version_of(name) for name in installation.LIBRARIES}
     gpus = installation.nvidia_gpus()
@@ -137,13 +137,13 @@ def _notes(backend: str | None, gpus: list[str], torchvision_fault: str | None) 
 
 
 def _print(found: Diagnosis) -> None:
-    from debate.cli.console import facts, line, open_console, rule
+    from debate.cli.console import heading, key_value_grid, line, open_console
 
     console = open_console()
     sections = {"Installed": _installed(found), "Devices": _devices(found), "Debate": _debate(found)}
     for title, rows in sections.items():
-        console.print(rule(title))
-        grid = facts()
+        console.print(heading(title))
+        grid = key_value_grid()
         for name, value in rows:
             grid.add_row(line(name), line(value, "" if value != "not installed" else "dim"))
         console.print(grid)

@@ -40,12 +40,12 @@ def profiles(
 
 def _summarise(console: Console, profile: Profile) -> None:
     """Name and description, then who debates and what they score."""
-    from debate.cli.console import block, facts, line
+    from debate.cli.console import block, key_value_grid, line
 
     console.print(line(profile.name, "bold"))
     if profile.description:
         console.print(block(profile.description))
-    grid = facts()
+    grid = key_value_grid()
     grid.add_row("  agents", line(", ".join(persona.name for persona in profile.personas)))
     grid.add_row("  components", line(", ".join(component.name for component in profile.components)))
     console.print(grid)
@@ -53,20 +53,20 @@ def _summarise(console: Console, profile: Profile) -> None:
 
 
 def _show(console: Console, profile: Profile) -> None:
-    from debate.cli.console import block, line, rule, table
+    from debate.cli.console import block, heading, line, table
 
     console.print(line(profile.name, "bold"))
     if profile.description:
         console.print(block(profile.description, indent=0))
     console.print()
-    console.print(rule("Components"))
+    console.print(heading("Components"))
     made = table("name", "weight", "description")
     made.columns[1].justify = "right"
     for component in profile.components:
         made.add_row(line(component.name), line(f"{component.weight:g}"), line(component.description))
     console.print(made)
     console.print()
-    console.print(rule("Agents"))
+    console.print(heading("Agents"))
     for persona in profile.personas:
         console.print(line(persona.name, "bold"))
         console.print(block(persona.role))

@@ -20,7 +20,7 @@ def resume(
 
     Example: debate resume runs/first
     """
-    from debate.cli.running import execute
+    from debate.cli.execution import execute
     from debate.config.settings import RunSettings
     from debate.errors import ConfigError
     from debate.jobs.run_directory import RunDirectory

@@ -170,7 +170,7 @@ def run(
         flags["engine_args"] = dict(key_value(text, "--engine-arg") for text in engine_arg)
     if option:
         flags["options"] = dict(key_value(text, "--option") for text in option)
-    from debate.cli.running import execute
+    from debate.cli.execution import execute
     from debate.config.settings import RunSettings
     from debate.dataset.evalset import EvalSet
 

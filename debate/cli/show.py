@@ -50,7 +50,7 @@ def show(
 
 def _show_one(file: ResultsFile, task_id: str | None, evalset: Path | None, *, raw: bool) -> None:
     from debate.cli.console import line, open_console
-    from debate.cli.rendering import View, render
+    from debate.cli.render_debate import View, render
 
     evaluation, n_others = _find(file, task_id)
     task = _kept_task(file.path.parent, evaluation) if evalset is None else _find_task(evalset, evaluation)
@@ -114,7 +114,7 @@ def _find_task(evalset: Path, evaluation: Evaluation) -> Task:
 
 def _show_list(file: ResultsFile) -> None:
     from debate.cli.console import line, open_console, table
-    from debate.cli.rendering import candidate
+    from debate.cli.render_debate import candidate
 
     made = table("task", "status", "stopped", "rounds", "selected", "score")
     for column in made.columns[3:]:

@@ -11,7 +11,7 @@ from typing import cast
 from rich.console import Console
 from rich.table import Table
 
-from debate.cli.console import line, open_console, table, visible
+from debate.cli.console import escape_controls, line, open_console, table
 from debate.cli.progress import Progress
 from debate.evaluation import Evaluation
 from debate.jobs.run_directory import RunDirectory
@@ -40,7 +40,9 @@ def print_summary(folder: RunDirectory, totals: Totals, progress: Progress) -> N
     console = open_console()
     console.print(rows)
     if totals.n_evaluated > MAX_ROWS:
-        console.print(f"... and {totals.n_evaluated - MAX_ROWS} more: debate show {visible(str(folder.path))} --list")
+        console.print(
+            f"... and {totals.n_evaluated - MAX_ROWS} more: debate show {escape_controls(str(folder.path))} --list"
+        )
     _print_totals(console, totals, folder, progress)
 
 
@@ -99,7 +101,7 @@ def _print_totals(console: Console, totals: Totals, folder: RunDirectory, progre
             "accuracy", f"{totals.right} of {totals.known} with a known best ({totals.right / totals.known:.0%})"
         )
     for group, (right, known) in _by_group(folder).items():
-        facts.add_row("", f"{right} of {known} ({right / known:.0%}) {visible(group)}")
+        facts.add_row("", f"{right} of {known} ({right / known:.0%}) {escape_controls(group)}")
     if (found := _first_errors(folder)) is not None:
         facts.add_row("first errors", found)
     cached = used.cached_tokens / used.prompt_tokens if used.prompt_tokens else 0.0
@@ -112,6 +114,6 @@ def _print_totals(console: Console, totals: Totals, folder: RunDirectory, progre
     facts.add_row("turns", f"{used.calls:,} calls counted in results, {totals.failures:,} failed turns")
     if progress.usage.calls:
         facts.add_row("this time", f"{progress.seconds:.0f} s, {progress.status()}")
-    facts.add_row("results", visible(str(folder.results)))
+    facts.add_row("results", escape_controls(str(folder.results)))
     console.print()
     console.print(facts)

@@ -12,7 +12,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from debate.cli import installation
+from debate.cli import environment as installation
 from debate.cli.doctor import doctor
 
 app = typer.Typer()

@@ -1,6 +1,6 @@
 """What a judge that does not debate replied, and what came of it, as a person would read it.
 
-Renderables of `rich`, like those of `debate.cli.rendering`.
+Renderables of `rich`, like those of `debate.cli.render_debate`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from rich.console import RenderableType
 
-from debate.cli.console import block, line, rule, visible
+from debate.cli.console import block, escape_controls, heading, line
 from debate.evaluation import Evaluation
 from debate.types import Judgment
 
@@ -19,7 +19,7 @@ def samples(evaluation: Evaluation, *, raw: bool) -> Iterator[RenderableType]:
     """Every reply, with what was read in it."""
     if evaluation.samples:
         yield ""
-        yield rule("Replies")
+        yield heading("Replies")
     for sample in evaluation.samples:
         yield line(f"{about(sample)}: {found(sample)}", "bold")
         for n, each in enumerate(sample.rejected):
@@ -54,7 +54,7 @@ def details(evaluation: Evaluation) -> Iterator[RenderableType]:
     """What else the evaluator found out."""
     for name, value in evaluation.details.items():
         if value not in ({}, [], None):
-            yield line(f"{name.replace('_', ' ')}: {visible(_plain(value))}", "dim")
+            yield line(f"{name.replace('_', ' ')}: {escape_controls(_plain(value))}", "dim")
 
 
 def _plain(value: Any) -> str:

@@ -15,8 +15,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from debate.cli.console import block, facts, line, rule, table, visible
-from debate.cli.sample_rendering import details, samples
+from debate.cli.console import block, escape_controls, heading, key_value_grid, line, table
+from debate.cli.render_samples import details, samples
 from debate.evaluation import Evaluation
 from debate.types import InvalidReply, Memory, StopReason, Task, Turn
 
@@ -48,7 +48,7 @@ def render(evaluation: Evaluation, view: View, task: Task | None = None) -> Iter
         yield from _task(task)
     yield from _debates(evaluation, view)
     yield ""
-    yield rule("Result")
+    yield heading("Result")
     yield _result(evaluation)
     yield from _agreement(evaluation)
     yield from details(evaluation)
@@ -74,9 +74,9 @@ def candidate(j: int | None, labels: Mapping[str, int] | None = None) -> str:
 
 def _head(evaluation: Evaluation) -> Table:
     labels = _labels(evaluation)
-    grid = facts()
+    grid = key_value_grid()
     status = line(evaluation.status, _STATUS_STYLE.get(evaluation.status, ""))
-    grid.add_row("evaluator", Text.assemble(visible(evaluation.evaluator), ", status ", status))
+    grid.add_row("evaluator", Text.assemble(escape_controls(evaluation.evaluator), ", status ", status))
     if evaluation.error:
         grid.add_row("error", line(evaluation.error))
     if evaluation.rounds_run:
@@ -92,7 +92,7 @@ def _head(evaluation: Evaluation) -> Table:
 
 def _task(task: Task) -> Iterator[RenderableType]:
     yield ""
-    yield rule("Task")
+    yield heading("Task")
     yield block(task.x, indent=0)
     for n, text in enumerate(task.context):
         yield line(f"Context {n + 1}", "bold")
@@ -113,7 +113,7 @@ def _debates(evaluation: Evaluation, view: View) -> Iterator[RenderableType]:
         yield _head(member)
         yield from _debates(member, view)
         yield ""
-        yield rule(f"Result of member {n + 1}")
+        yield heading(f"Result of member {n + 1}")
         yield _result(member)
 
 
@@ -128,7 +128,7 @@ def _rounds(evaluation: Evaluation, view: View) -> Iterator[RenderableType]:
     last = max((turn.round for turn in evaluation.transcript), default=-1)
     for r in range(last + 1):
         yield ""
-        yield rule(f"Round {r + 1}")
+        yield heading(f"Round {r + 1}")
         for turn in evaluation.transcript.of_round(r):
             yield from _turn(turn, evaluation.components, view)
         if r < len(evaluation.cv):
@@ -146,7 +146,7 @@ def _turn(turn: Turn, components: tuple[str, ...], view: View) -> Iterator[Rende
     if turn.memories:
         yield block("recalled:", style="dim")
         for memory in turn.memories:
-            yield block(f"- {visible(memory.text)}{_memory_score(memory)}", indent=4, style="dim")
+            yield block(f"- {escape_controls(memory.text)}{_memory_score(memory)}", indent=4, style="dim")
     if turn.failure is not None:
         yield block(f"failed ({turn.failure.reason}): {turn.failure.message}", style="red")
     yield from _rejected(turn.rejected, view)
@@ -162,7 +162,7 @@ def _memory_score(memory: Memory) -> str:
     if math.isnan(memory.score):
         return ""
     parts = f"relevance {memory.relevance:.2f}, recency {memory.recency:.2f}, importance {memory.importance:.2f}"
-    source = f", from {visible(memory.source)}" if memory.source else ""
+    source = f", from {escape_controls(memory.source)}" if memory.source else ""
     return f" (score {memory.score:.2f}: {parts}{source})"
 
 
@@ -191,7 +191,7 @@ def _score_table(turn: Turn, components: tuple[str, ...], width: int) -> Table:
     candidates = [candidate(j, turn.labels) for j in range(len(turn.scores))]
     form = f".{max(map(_decimals, turn.scores.flat), default=0)}f"
     cells = [[_number(score, form) for score in row] for row in turn.scores.tolist()]  # (J, K)
-    needed = sum(len(visible(name)) + 3 for name in ("candidate", *components))
+    needed = sum(len(escape_controls(name)) + 3 for name in ("candidate", *components))
     if needed <= width:
         head, rows, columns = "candidate", candidates, list(components)
     else:
