@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from debate.backends.base import Backend, Call
 from debate.backends.cached import Cached, Replies
 from debate.backends.starting import close_all, start_all
-from debate.errors import BackendDead, ConfigError
+from debate.errors import BackendUnavailableError, ConfigError
 from debate.evaluation import Evaluation
 from debate.evaluators.base import Evaluator, RunContext
 from debate.flow import Completion, Flow
@@ -123,8 +123,8 @@ class Engine:
                 name, one for each evaluator.
 
         Raises:
-            RunInUse, RunChanged, StoreError: when the run cannot be recorded.
-            BudgetSpent: when the engine's budget is used up; what was finished is recorded.
+            RunLockedError, RunMismatchError, StoreError: when the run cannot be recorded.
+            BudgetExceededError: when the engine's budget is used up; what was finished is recorded.
         """
         return self._loop.run(self._batch(tasks, evaluator, run))
 
@@ -138,7 +138,7 @@ class Engine:
         """Evaluations as they finish. Tasks are read no faster than they are evaluated. `run` as in `evaluate_batch`.
 
         Raises:
-            BackendDead, StoreError, BudgetSpent, RunChanged: after what was under way has come back as failed.
+            BackendUnavailableError, StoreError, BudgetExceededError, RunMismatchError: after what was under way has come back as failed.
         """
         finishing = self._stream(tasks, evaluator, run)
         try:
@@ -247,7 +247,7 @@ class Engine:
         try:
             async for position, evaluation in stream(runner, admission, jobs):
                 done[position] = evaluation
-        except BackendDead as death:
+        except BackendUnavailableError as death:
             for job in jobs:
                 done.setdefault(job.position, unfinished_evaluation(death, job))
         return [done[position] for position in range(len(jobs))]

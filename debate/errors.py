@@ -100,7 +100,7 @@ class CallError(BackendError):
         self.reason = reason
 
 
-class BackendDead(BackendError):
+class BackendUnavailableError(BackendError):
     """The backend is gone: its process ended, or it cannot be started.
 
     `restartable` says whether starting it again may help: for an engine of ours that had worked, not for a server that
@@ -112,7 +112,7 @@ class BackendDead(BackendError):
         self.restartable = restartable
 
 
-class RunChanged(ConfigError):
+class RunMismatchError(ConfigError):
     """A run is to go on with prompts, personas or models that are not those of its record."""
 
 
@@ -120,13 +120,13 @@ class StoreError(DebateError):
     """The store could not be read or written: the disk is full, the server is gone. What was committed is kept."""
 
 
-class RunInUse(DebateError):
+class RunLockedError(DebateError):
     """Another process works on this run. The message names it."""
 
 
-class BudgetSpent(DebateError):
+class BudgetExceededError(DebateError):
     """The run has used the tokens or the seconds that it was given."""
 
 
-ENDS_A_RUN = (BackendDead, StoreError, BudgetSpent, RunChanged)
+ENDS_A_RUN = (BackendUnavailableError, StoreError, BudgetExceededError, RunMismatchError)
 """Errors after which no evaluation of the run can go on; what is recorded stays, and the run can be resumed."""

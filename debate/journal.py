@@ -40,7 +40,7 @@ class Journal(Protocol):
         """The recorded answer to that prompt under that seed, or None. A recall has no seed.
 
         Raises:
-            RunChanged: when what is recorded there was asked with another prompt.
+            RunMismatchError: when what is recorded there was asked with another prompt.
         """
         ...
 

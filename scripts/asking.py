@@ -64,7 +64,7 @@ class Asked:
         model's thoughts, up to `</think>`, are left out.
 
         Raises:
-            BackendDead: when nothing more can be asked.
+            BackendUnavailableError: when nothing more can be asked.
         """
         assert self._loop is not None, "start the engine first"
         return asyncio.run_coroutine_threadsafe(self._together(prompts, role, seed), self._loop).result()

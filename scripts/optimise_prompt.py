@@ -34,7 +34,7 @@ from asking import Asked, add_model_flags, open_model, prompt_of, settings_of
 from debate import Candidate, DebateEvaluator, Engine, Evaluation, Task
 from debate.backends import Call
 from debate.cli.console import escape_controls, visible_lines
-from debate.errors import BackendDead, BackendError, ConfigError, DebateError, TaskError
+from debate.errors import BackendError, BackendUnavailableError, ConfigError, DebateError, TaskError
 from debate.hashing import derive
 from debate.scoring.tensor import softmax
 from debate.selection import keep_best, sample
@@ -121,7 +121,7 @@ class Optimiser:
         evaluations = self.engine.evaluate_batch(tasks, self.evaluator)
         for failure in (failure for evaluation in evaluations for failure in evaluation.failures):
             if failure.reason == "backend_dead":  # a batch gives back what it has; a search cannot go on from there
-                raise BackendDead(failure.message)
+                raise BackendUnavailableError(failure.message)
         scores = prompt_scores(tasks, evaluations, len(prompts))
         return Step(prompts, tasks, evaluations, keep_best(scores, self.beam), scores)
 

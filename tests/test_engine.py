@@ -14,7 +14,7 @@ import pytest
 
 from debate import Engine, Evaluation, Persona, Profile, Task
 from debate.backends import Call, Capacity, Scripted
-from debate.errors import BackendDead, ConfigError, TaskError
+from debate.errors import BackendUnavailableError, ConfigError, TaskError
 from debate.evaluators.base import RunContext
 from debate.flow import Completion, Flow, generate
 from debate.types import Usage
@@ -206,7 +206,7 @@ def dies_at(n: int) -> Counted:
         place = next(count)
         await asyncio.sleep(0.001)
         if place >= n:
-            raise BackendDead("the engine has died")
+            raise BackendUnavailableError("the engine has died")
         return by_seed(call)
 
     return Counted(script)
@@ -228,7 +228,10 @@ def test_a_batch_keeps_what_was_finished_when_the_backend_died() -> None:
 
 def test_iterating_yields_the_lost_ones_that_were_open_and_then_raises() -> None:
     found: list[Evaluation] = []
-    with Engine(Scripted(dies_at(9)), max_concurrency=2) as engine, pytest.raises(BackendDead, match="has died"):
+    with (
+        Engine(Scripted(dies_at(9)), max_concurrency=2) as engine,
+        pytest.raises(BackendUnavailableError, match="has died"),
+    ):
         for evaluation in engine.iter_evaluate(tasks(100), debates(rounds=1)):
             found.append(evaluation)
     statuses = [evaluation.status for evaluation in found]
@@ -237,7 +240,7 @@ def test_iterating_yields_the_lost_ones_that_were_open_and_then_raises() -> None
 
 
 def test_evaluating_one_task_raises_when_the_backend_is_dead() -> None:
-    with Engine(Scripted(dies_at(0))) as engine, pytest.raises(BackendDead):
+    with Engine(Scripted(dies_at(0))) as engine, pytest.raises(BackendUnavailableError):
         engine.evaluate(tasks(1)[0], asks(1))
 
 

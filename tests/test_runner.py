@@ -12,7 +12,7 @@ import pytest
 from debate import Evaluation, Persona, Profile, Sampling, Task
 from debate.backends import Call, Scripted
 from debate.backends.scripted import Script
-from debate.errors import BackendDead, CallError
+from debate.errors import BackendUnavailableError, CallError
 from debate.evaluators.base import Evaluator, RunContext
 from debate.flow import Completion, Flow, Gather, Generate, Recall, gather, generate, recall
 from debate.journal import Answer, CallKey, Journal
@@ -335,7 +335,7 @@ def test_a_dead_backend_ends_the_siblings_and_is_raised() -> None:
     async def script(call: Call) -> str:
         if call.info["text"] == "x 1 0":
             await asyncio.sleep(0.01)
-            raise BackendDead("gone")
+            raise BackendUnavailableError("gone")
         if call.info["text"] == "x first":
             return "1"
         try:
@@ -345,7 +345,7 @@ def test_a_dead_backend_ends_the_siblings_and_is_raised() -> None:
             raise
         return "2"
 
-    with pytest.raises(BackendDead, match="gone"):
+    with pytest.raises(BackendUnavailableError, match="gone"):
         evaluate(gathers(3), script)
     assert sorted(cancelled) == ["x 0 0", "x 2 0"]
 
@@ -361,9 +361,9 @@ def test_a_flow_is_closed_whatever_becomes_of_it() -> None:
         return scored(task, 0)
 
     def dead(call: Call) -> str:
-        raise BackendDead("gone")
+        raise BackendUnavailableError("gone")
 
-    with pytest.raises(BackendDead):
+    with pytest.raises(BackendUnavailableError):
         evaluate(FlowEvaluator(flow), dead)
     assert closed == ["closed"]
 

@@ -14,7 +14,7 @@ import pytest
 from debate import Evaluation, Task
 from debate.backends import Call, Scripted
 from debate.backends.scripted import Script
-from debate.errors import BackendDead, TaskError
+from debate.errors import BackendUnavailableError, TaskError
 from debate.evaluators.base import Evaluator, Footprint, RunContext
 from debate.runtime.admission import Admission
 from debate.runtime.runner import Runner
@@ -313,7 +313,7 @@ def dies_at(n: int) -> Counted:
         place = next(count)
         await asyncio.sleep(0.002)
         if place >= n:
-            raise BackendDead("the engine has died")
+            raise BackendUnavailableError("the engine has died")
         return "1"
 
     return Counted(script)
@@ -328,7 +328,7 @@ def test_when_the_backend_dies_what_is_open_comes_back_failed_and_nothing_more_i
         async for _, evaluation in opened(script, jobs(tasks(30), asks(2)), limit):
             found.append(evaluation)
 
-    with pytest.raises(BackendDead, match="the engine has died"):
+    with pytest.raises(BackendUnavailableError, match="the engine has died"):
         asyncio.run(asyncio.wait_for(scene(), 10))
     lost = [evaluation for evaluation in found if evaluation.status == "failed"]
     assert {failure.reason for evaluation in lost for failure in evaluation.failures} == {"backend_dead"}
@@ -347,7 +347,7 @@ def test_results_that_were_not_taken_when_the_backend_died_are_still_handed_over
         items = opened(script, jobs(tasks(30), asks(2)))
         found = [(await anext(items))[1]]
         await asyncio.sleep(0.1)
-        with pytest.raises(BackendDead):
+        with pytest.raises(BackendUnavailableError):
             async for _, evaluation in items:
                 found.append(evaluation)
         return found

@@ -25,7 +25,7 @@ class Capacity:
 class Backend(Protocol):
     """A model that can be asked.
 
-    `generate` raises `CallError` when this call failed for good and `BackendDead` when nothing more can be asked;
+    `generate` raises `CallError` when this call failed for good and `BackendUnavailableError` when nothing more can be asked;
     cancelling it frees whatever it holds.
     """
 

@@ -17,7 +17,7 @@ from debate.cli.resume import resume
 from debate.cli.run import run
 from debate.cli.serve import serve
 from debate.cli.show import show
-from debate.errors import BackendError, BudgetSpent, DebateError, InputError, RunInUse, StoreError
+from debate.errors import BackendError, BudgetExceededError, DebateError, InputError, RunLockedError, StoreError
 
 app = typer.Typer(
     name="debate",
@@ -36,8 +36,8 @@ _CODES: tuple[tuple[type[DebateError], int], ...] = (
     (InputError, exit_codes.BAD_INPUT),
     (BackendError, exit_codes.ENGINE_FAILED),
     (StoreError, exit_codes.STORE_FAILED),
-    (RunInUse, exit_codes.RUN_IN_USE),
-    (BudgetSpent, exit_codes.DONE_WITH_FAILURES),
+    (RunLockedError, exit_codes.RUN_IN_USE),
+    (BudgetExceededError, exit_codes.DONE_WITH_FAILURES),
 )
 
 

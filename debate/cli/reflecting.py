@@ -18,7 +18,7 @@ def insights_of(backend: Backend, collection: str, memories: Sequence[Memory], n
 
     Raises:
         CallError: when no reply could be read.
-        BackendDead: when it cannot be asked.
+        BackendUnavailableError: when it cannot be asked.
     """
     return asyncio.run(_asked(backend, collection, memories, n))
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from debate.backends import Call
 from debate.backends.base import Capacity
-from debate.errors import BackendDead
+from debate.errors import BackendUnavailableError
 from debate.evaluators.base import Evaluator
 from debate.flow import Completion
 from debate.runtime.runner import Runner
@@ -25,7 +25,7 @@ class _Absent:
     async def start(self) -> None: ...
 
     async def generate(self, call: Call) -> Completion:
-        raise BackendDead("not loaded")
+        raise BackendUnavailableError("not loaded")
 
     async def aclose(self) -> None: ...
 
@@ -42,7 +42,7 @@ def rescore(record: RunRecord, evaluator: Evaluator, settings: str, models: Mapp
         models: the names that calls ask for, and the models' own.
 
     Raises:
-        RunChanged, StoreError: as the run itself would.
+        RunMismatchError, StoreError: as the run itself would.
     """
     runner = Runner({name: _Absent(model) for name, model in models.items()}, record.context)
     return sum(asyncio.run(_all(record, runner, evaluator, settings)))
@@ -54,7 +54,7 @@ async def _all(record: RunRecord, runner: Runner, evaluator: Evaluator, settings
         kept = await record.open(task, settings)
         try:
             evaluation = await runner.evaluate(evaluator, task, kept, record.context)
-        except BackendDead:
+        except BackendUnavailableError:
             done.append(False)
             continue
         await kept.finish(evaluation)

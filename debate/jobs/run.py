@@ -20,7 +20,7 @@ from typing import Any, Protocol
 from debate.backends import Backend, Call
 from debate.dataset.evalset import EvalSet
 from debate.engine import Engine
-from debate.errors import BackendDead, ConfigError, StoreError, TaskError
+from debate.errors import BackendUnavailableError, ConfigError, StoreError, TaskError
 from debate.evaluation import Evaluation
 from debate.evaluators.base import Evaluator, check_task
 from debate.flow import Completion
@@ -106,9 +106,9 @@ class Run:
 
         Raises:
             InputError: for a broken eval set, or a folder that holds another run; before the model is loaded.
-            RunInUse: when another process works on this run.
-            BackendDead: when the backend died more often than it may; what was finished is kept.
-            BudgetSpent: when a budget is used up; what was finished is kept.
+            RunLockedError: when another process works on this run.
+            BackendUnavailableError: when the backend died more often than it may; what was finished is kept.
+            BudgetExceededError: when a budget is used up; what was finished is kept.
             StoreError: when something could not be recorded; what was recorded before is kept.
         """
         folder = self._folder(watcher)
@@ -197,7 +197,7 @@ class Run:
             try:
                 session.work()
                 return
-            except BackendDead as death:
+            except BackendUnavailableError as death:
                 if restarts >= self.engine_restarts or not death.restartable:
                     raise
                 restarts += 1

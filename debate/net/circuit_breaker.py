@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import TypeVar
 
-from debate.errors import BackendDead, CallError
+from debate.errors import BackendUnavailableError, CallError
 from debate.net.retry import RetryPolicy, TransportError
 
 T = TypeVar("T")
@@ -36,7 +36,7 @@ class CircuitBreaker:
         self._wait = 0.0
         self._probing = asyncio.Lock()
         self._is_dead = asyncio.Event()
-        self._death: BackendDead | None = None
+        self._death: BackendUnavailableError | None = None
 
     def is_busy_since(self, moment: float) -> bool:
         """Whether an attempt that began before `moment` is still under way: the server may be working on it."""
@@ -48,7 +48,7 @@ class CircuitBreaker:
         Raises:
             TransportError: when the attempt failed.
             CallError: when its time was over before it could be made.
-            BackendDead: when the server is dead.
+            BackendUnavailableError: when the server is dead.
         """
         try:
             async with asyncio.timeout(gives_up_at - time.monotonic()):
@@ -66,16 +66,16 @@ class CircuitBreaker:
         """Wait, but no longer than the server is alive.
 
         Raises:
-            BackendDead: when it is not.
+            BackendUnavailableError: when it is not.
         """
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._is_dead.wait()
         self._raise_death()
 
-    def die(self, message: str) -> BackendDead:
+    def die(self, message: str) -> BackendUnavailableError:
         """The death of the server, for good; the first one counts."""
-        self._death = self._death or BackendDead(f"{self._server}: {message}")
+        self._death = self._death or BackendUnavailableError(f"{self._server}: {message}")
         self._is_dead.set()
         return self._death
 

@@ -13,7 +13,7 @@ import time
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
-from debate.errors import BackendDead, BackendError, CallError, ConfigError
+from debate.errors import BackendError, BackendUnavailableError, CallError, ConfigError
 
 if TYPE_CHECKING:
     import httpx2
@@ -55,7 +55,7 @@ class JsonClient:
 
         Raises:
             CallError: when this request failed for good; `reason` is `http_STATUS` where the server gave one.
-            BackendDead: when every other would fail too: no connection, a wrong key.
+            BackendUnavailableError: when every other would fail too: no connection, a wrong key.
         """
         import httpx2
 
@@ -65,7 +65,7 @@ class JsonClient:
                 response = self._opened().request(method, self.base_url + path, json=body, headers=self._headers())
             except httpx2.HTTPError as error:
                 if is_last:
-                    raise BackendDead(f"{self.base_url}: no answer: {self._shown(str(error))}") from None
+                    raise BackendUnavailableError(f"{self.base_url}: no answer: {self._shown(str(error))}") from None
                 self._wait(attempt, None)
                 continue
             if response.status_code in _AGAIN or response.status_code >= 500:
@@ -102,9 +102,9 @@ class JsonClient:
         text = f"{self.base_url}: HTTP {status}: {self._shown(_message(response))}"
         if status in (401, 402, 403):
             where = f"the key is read from {self._api_key_env}" if self._api_key_env else None
-            return BackendDead(text, hint=where)
+            return BackendUnavailableError(text, hint=where)
         if 300 <= status < 400:
-            return BackendDead(text, hint="a redirect is not followed; give the final address")
+            return BackendUnavailableError(text, hint="a redirect is not followed; give the final address")
         return CallError(f"http_{status}", text)
 
     def _wait(self, attempt: int, retry_after: str | None) -> None:

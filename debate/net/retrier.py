@@ -30,7 +30,7 @@ class Retrier:
 
         Raises:
             CallError: when this call failed for good.
-            BackendDead: when no call can succeed any more.
+            BackendUnavailableError: when no call can succeed any more.
         """
         gives_up_at = time.monotonic() + self.patience.deadline
         attempt, failing_since, answers_before = 0, 0.0, 0

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from debate.errors import BudgetSpent, ConfigError
+from debate.errors import BudgetExceededError, ConfigError
 from debate.flow import Completion
 
 
@@ -42,13 +42,17 @@ class Budget:
         """Refuse a further call.
 
         Raises:
-            BudgetSpent: when nothing is left.
+            BudgetExceededError: when nothing is left.
         """
         hint = "the same command with a larger one goes on from here"
         if self.tokens is not None and self.spent >= self.tokens:
-            raise BudgetSpent(f"the run's budget of {self.tokens:,} tokens is used up ({self.spent:,})", hint=hint)
+            raise BudgetExceededError(
+                f"the run's budget of {self.tokens:,} tokens is used up ({self.spent:,})", hint=hint
+            )
         if self.seconds is not None and self._clock() - self._began >= self.seconds:
-            raise BudgetSpent(f"the run's {self.seconds:g} seconds are over", hint="the same command goes on from here")
+            raise BudgetExceededError(
+                f"the run's {self.seconds:g} seconds are over", hint="the same command goes on from here"
+            )
 
     def spend(self, completion: Completion) -> None:
         """Count a reply; one out of a cache costs nothing."""

@@ -52,7 +52,7 @@ class RunRegistry:
 
         Raises:
             ConfigError: for a run without a store.
-            RunInUse, RunChanged, StoreError: as `Store.run`.
+            RunLockedError, RunMismatchError, StoreError: as `Store.run`.
         """
         if run is None and self._given is None:
             return dict.fromkeys(map(id, evaluators), (None, ""))

@@ -98,7 +98,7 @@ class Runner:
         """Evaluate one task. Whatever goes wrong inside becomes a failed evaluation.
 
         Raises:
-            BackendDead, StoreError, BudgetSpent, RunChanged: when no evaluation can go on.
+            BackendUnavailableError, StoreError, BudgetExceededError, RunMismatchError: when no evaluation can go on.
         """
         now = asyncio.get_running_loop().time()
         way = _EvaluationContext(

@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from debate.errors import ENDS_A_RUN, BackendDead, DebateError, TaskError
+from debate.errors import ENDS_A_RUN, BackendUnavailableError, DebateError, TaskError
 from debate.evaluation import Evaluation, failed
 from debate.evaluators.base import Evaluator
 from debate.journal import RunJournal
@@ -76,7 +76,7 @@ async def stream(
 
 def unfinished_evaluation(death: DebateError, job: EvaluationRequest) -> Evaluation:
     """What a job comes to that the end of its run left undone. It is never recorded."""
-    failure = Failure("backend_dead" if isinstance(death, BackendDead) else "run_ended", death.message)
+    failure = Failure("backend_dead" if isinstance(death, BackendUnavailableError) else "run_ended", death.message)
     return failed(job.task.id, job.evaluator.name, len(job.task.candidates), failure, job.evaluator.scale)
 
 

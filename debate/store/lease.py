@@ -19,7 +19,7 @@ from typing import Any, Protocol
 from sqlalchemy import URL, Engine, func, select
 from sqlalchemy.exc import SQLAlchemyError
 
-from debate.errors import RunInUse, StoreError
+from debate.errors import RunLockedError, StoreError
 from debate.hashing import digest
 from debate.sql.connect import connect, described, sqlite_file
 
@@ -42,7 +42,7 @@ def take_lease(url: URL, run: str, recorded_holder: Callable[[], Any]) -> Lease:
     """The lease of a run. `recorded_holder` is asked who holds it, where the lock cannot say.
 
     Raises:
-        RunInUse: at once, when another process holds it; names that process.
+        RunLockedError: at once, when another process holds it; names that process.
         StoreError: when the lock cannot be reached.
     """
     if url.get_backend_name() != "sqlite":
@@ -56,9 +56,9 @@ def lock_file(database: Path, run: str) -> Path:
     return database.with_name(f"{database.name}.{digest(run)[:12]}.lock")
 
 
-def _in_use(run: str, by: Any) -> RunInUse:
+def _in_use(run: str, by: Any) -> RunLockedError:
     who = f"process {by['pid']} on {by['host']}, since {by['since']}" if by else "another process"
-    return RunInUse(f"the run {run!r} is in use by {who}", hint="wait for it, or stop it; it can be resumed then")
+    return RunLockedError(f"the run {run!r} is in use by {who}", hint="wait for it, or stop it; it can be resumed then")
 
 
 class _NoLease:

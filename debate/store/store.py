@@ -11,7 +11,7 @@ from uuid import uuid4
 
 from sqlalchemy import Connection, insert, select, update
 
-from debate.errors import ConfigError, RunChanged
+from debate.errors import ConfigError, RunMismatchError
 from debate.flow import RunContext
 from debate.store.database import Database
 from debate.store.identity import differences, prompt_identity
@@ -75,8 +75,8 @@ class Store:
         `seed`, `today` and `about` are of a new run; one that exists keeps its own.
 
         Raises:
-            RunInUse: when another process holds it.
-            RunChanged: when it was made under another identity; the message shows the differences.
+            RunLockedError: when another process holds it.
+            RunMismatchError: when it was made under another identity; the message shows the differences.
         """
         lease = take_lease(self._database.url, name, lambda: self._holder(name))
         self._leases.append(lease)
@@ -102,7 +102,7 @@ class Store:
             found = differences(row.identity, new["identity"])
             if found:
                 more = f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
-                raise RunChanged(
+                raise RunMismatchError(
                     f"the run {name!r} was made with other settings: {'; '.join(found[:_SHOWN])}{more}",
                     hint="give the settings of before to go on with it, another --out for a new run, "
                     "or --fork for a new run that keeps the calls that still fit",

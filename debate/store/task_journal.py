@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, delete
 
-from debate.errors import RunChanged
+from debate.errors import RunMismatchError
 from debate.evaluation import Evaluation
 from debate.flow import Call, Recall
 from debate.journal import Address, Answer, CallKey, format_address
@@ -72,8 +72,8 @@ class SqlTaskJournal:
         self._has_left_the_record = True
         return None if place[0] in self.reopened else self.inherited.get((prompt_hash, seed))
 
-    def _changed(self, address: str) -> RunChanged:
-        return RunChanged(
+    def _changed(self, address: str) -> RunMismatchError:
+        return RunMismatchError(
             f"task {self.task_id!r}: the prompt of call {address} is not the one that was recorded",
             hint="a template, an included file or the version of this package has changed: undo that, "
             "or start anew with --fork, which keeps the calls that still fit",

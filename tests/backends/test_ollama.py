@@ -10,7 +10,7 @@ import pytest
 
 from debate import Engine
 from debate.backends import Ollama, Patience
-from debate.errors import BackendDead, BackendError, CallError, ConfigError
+from debate.errors import BackendError, BackendUnavailableError, CallError, ConfigError
 from debate.persona import Sampling
 from tests.backends.asking import QUICK, SCHEMA, answer, call_of, tasks
 from tests.backends.fake_server import DRIP, HANG, RESET, FakeServer, Reply, every, failing, first, judgement
@@ -109,7 +109,7 @@ def test_a_server_that_does_not_come_to_an_end_is_cut_off_at_the_deadline(troubl
 
 def test_a_model_that_is_not_there_ends_everything_and_says_how_to_get_it() -> None:
     missing = Reply(404, {"error": "model 'tiny' not found"})
-    said_so = pytest.raises(BackendDead, match=r"model 'tiny' not found \(`ollama pull tiny` fetches it\)")
+    said_so = pytest.raises(BackendUnavailableError, match=r"model 'tiny' not found \(`ollama pull tiny` fetches it\)")
     with FakeServer(lambda request: missing) as server, said_so:
         answer(backend_of(server))
     assert len(server.requests) == 1
@@ -118,7 +118,10 @@ def test_a_model_that_is_not_there_ends_everything_and_says_how_to_get_it() -> N
 def test_a_redirect_is_not_followed() -> None:
     with FakeServer() as other:
         redirect = Reply(302, b"", {"location": f"{other.url}/api/chat"})
-        with FakeServer(lambda request: redirect) as server, pytest.raises(BackendDead, match="not followed"):
+        with (
+            FakeServer(lambda request: redirect) as server,
+            pytest.raises(BackendUnavailableError, match="not followed"),
+        ):
             answer(backend_of(server))
     assert other.requests == []
 

@@ -15,7 +15,7 @@ import pytest
 
 from debate import Engine, Task
 from debate.backends import OpenAICompatible, Patience
-from debate.errors import BackendDead, BackendError, CallError, ConfigError
+from debate.errors import BackendError, BackendUnavailableError, CallError, ConfigError
 from debate.persona import Sampling
 from tests.backends.asking import QUICK, SCHEMA, answer, ask, call_of, tasks
 from tests.backends.fake_server import (
@@ -224,7 +224,7 @@ def test_a_refusal_fails_its_call_alone_and_is_not_asked_for_again() -> None:
 def test_a_model_that_is_not_there_ends_everything_at_once() -> None:
     with FakeServer(lambda request: failing(404, "The model `tiny` does not exist.")) as server:
         outcomes = ask(backend_of(server, slots=2), *[call_of()] * 50)
-    assert all(isinstance(outcome, BackendDead) for outcome in outcomes)
+    assert all(isinstance(outcome, BackendUnavailableError) for outcome in outcomes)
     assert "The model `tiny` does not exist" in str(outcomes[0])
     assert len(server.requests) <= 2
 
@@ -232,7 +232,10 @@ def test_a_model_that_is_not_there_ends_everything_at_once() -> None:
 def test_a_redirect_is_not_followed() -> None:
     with FakeServer() as other:
         redirect = bad(b"", 307, location=f"{other.url}/v1/chat/completions")
-        with FakeServer(lambda request: redirect) as server, pytest.raises(BackendDead, match="not followed"):
+        with (
+            FakeServer(lambda request: redirect) as server,
+            pytest.raises(BackendUnavailableError, match="not followed"),
+        ):
             answer(backend_of(server))
     assert len(server.requests) == 1
     assert other.requests == []
@@ -242,7 +245,7 @@ def test_a_server_that_is_not_there_is_named() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{taken.getsockname()[1]}/v1"
-        with pytest.raises(BackendDead, match=rf"tiny at {url}: no connection"):
+        with pytest.raises(BackendUnavailableError, match=rf"tiny at {url}: no connection"):
             answer(OpenAICompatible("tiny", url, patience=QUICK))
 
 
@@ -290,7 +293,7 @@ def test_a_server_that_dies_for_good_leaves_what_was_finished_and_says_why() -> 
     with (
         FakeServer(from_the(31, DIE)) as server,
         Engine(backend_of(server, slots=4), max_concurrency=4) as engine,
-        pytest.raises(BackendDead, match="no connection"),
+        pytest.raises(BackendUnavailableError, match="no connection"),
     ):
         for evaluation in engine.iter_evaluate(tasks(50), evaluator(rounds=1)):
             if evaluation.status == "ok":
@@ -303,7 +306,7 @@ def test_a_server_that_dies_for_good_leaves_what_was_finished_and_says_why() -> 
 def test_an_engine_that_was_closed_begins_anew_after_its_server_died() -> None:
     with FakeServer(first(5, failing(401))) as server:
         engine = Engine(backend_of(server, slots=1), max_concurrency=8)
-        with engine, pytest.raises(BackendDead):
+        with engine, pytest.raises(BackendUnavailableError):
             engine.evaluate(tasks(1)[0], evaluator(rounds=1))
         server.requests.extend([server.requests[0]] * 5)
         with engine:

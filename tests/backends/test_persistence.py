@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from debate.errors import BackendDead, BackendError, CallError, ConfigError
+from debate.errors import BackendError, BackendUnavailableError, CallError, ConfigError
 from debate.net.retrier import Retrier
 from debate.net.retry import RetryPolicy, TransportError, error_from_status, retry_after
 
@@ -151,7 +151,7 @@ async def many(persistence: Retrier, server: Callable[[], Awaitable[str]], n: in
 def test_a_thousand_calls_of_a_dead_server_make_less_than_two_hundred_attempts() -> None:
     server = Server(forever=server_error())
     outcomes = asyncio.run(many(Retrier(QUICK, "m"), server, 1000))
-    assert all(isinstance(outcome, BackendDead) for outcome in outcomes)
+    assert all(isinstance(outcome, BackendUnavailableError) for outcome in outcomes)
     assert server.asked < 200
 
 
@@ -175,7 +175,7 @@ def test_a_server_that_refuses_some_while_it_works_on_others_is_not_dead() -> No
 
     patience = RetryPolicy(first_wait=0.001, longest_wait=0.01, breaker=5, attempts=3)
     outcomes = asyncio.run(many(Retrier(patience, "m"), narrow, 40, slots=40))
-    assert not any(isinstance(outcome, BackendDead) for outcome in outcomes)
+    assert not any(isinstance(outcome, BackendUnavailableError) for outcome in outcomes)
     assert outcomes.count("answer") >= 4
 
 
@@ -184,13 +184,13 @@ def test_a_wrong_key_ends_all_calls_and_those_that_wait_too() -> None:
         persistence = Retrier(RetryPolicy(first_wait=30), "m at u")
         waiting = asyncio.create_task(persistence.call(Server(forever=server_error())))
         await asyncio.sleep(0.01)
-        with pytest.raises(BackendDead, match="m at u: HTTP 401: wrong key"):
+        with pytest.raises(BackendUnavailableError, match="m at u: HTTP 401: wrong key"):
             await persistence.call(Server(forever=error_from_status(401, "wrong key", None)))
         began = time.monotonic()
-        with pytest.raises(BackendDead):
+        with pytest.raises(BackendUnavailableError):
             await waiting
         untouched = Server()
-        with pytest.raises(BackendDead):
+        with pytest.raises(BackendUnavailableError):
             await persistence.call(untouched)
         assert untouched.asked == 0
         return time.monotonic() - began
@@ -203,7 +203,7 @@ def test_a_server_that_is_gone_is_dead_at_the_first_call_that_gives_up() -> None
         persistence = Retrier(QUICK, "m")
         await persistence.call(Server())
         gone = TransportError("no_connection", "refused", is_retryable=True)
-        with pytest.raises(BackendDead, match="refused"):
+        with pytest.raises(BackendUnavailableError, match="refused"):
             await persistence.call(Server(forever=gone))
 
     asyncio.run(scene())

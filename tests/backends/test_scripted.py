@@ -8,7 +8,7 @@ import pytest
 
 from debate import Engine, Sampling, Task
 from debate.backends import Call, Scripted
-from debate.errors import BackendDead, CallError
+from debate.errors import BackendUnavailableError, CallError
 from debate.flow import Completion, Prompt, Segment
 from debate.types import Usage
 from tests.small_flows import Counted, by_seed, debates
@@ -57,7 +57,7 @@ def test_an_exception_in_the_script_is_a_failed_call() -> None:
     assert caught.value.reason == "script_raised"
 
 
-@pytest.mark.parametrize("error", [BackendDead("gone"), CallError("context_length", "too long")])
+@pytest.mark.parametrize("error", [BackendUnavailableError("gone"), CallError("context_length", "too long")])
 def test_a_script_may_fail_as_a_backend_does(error: Exception) -> None:
     def script(call: Call) -> str:
         raise error

@@ -12,7 +12,7 @@ import pytest
 
 from debate import CallbackEvaluator, Engine, PanelEvaluator, Scale, Task, ValueEvaluator
 from debate.backends import Call, Scripted
-from debate.errors import BackendDead, CallError
+from debate.errors import BackendUnavailableError, CallError
 from debate.evaluation import Evaluation
 from debate.evaluators.base import Evaluator, RunContext
 from debate.flow import Flow, Gather, Generate
@@ -108,10 +108,10 @@ def test_an_exception_in_a_members_flow_is_its_own(body: Any) -> None:
 
 def test_what_ends_a_run_ends_it_from_a_member_too() -> None:
     def dies(task: Task, run: RunContext) -> Flow[Evaluation]:
-        raise BackendDead("gone")
+        raise BackendUnavailableError("gone")
         yield
 
-    with pytest.raises(BackendDead):
+    with pytest.raises(BackendUnavailableError):
         judged(PanelEvaluator(members={"a": MEMBERS["j0"], "b": FlowEvaluator(dies)}), TASK, by_model)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from debate.errors import BackendDead, StoreError
+from debate.errors import BackendUnavailableError, StoreError
 from debate.memory import MemoryStore, RecallRequest
 from debate.memory.database import Database
 from debate.memory.embedders import Vectors
@@ -155,7 +155,7 @@ def test_a_server_that_is_not_there_is_told_of(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(time, "sleep", lambda seconds: None)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
     with MemoryStore(tmp_path / "m.sqlite", Directions(), "chroma", chroma="http://127.0.0.1:9") as store:
         store.add("a", "topic1 1")  # it is safe in SQL
-        with pytest.raises(BackendDead, match=r"127\.0\.0\.1:9"):
+        with pytest.raises(BackendUnavailableError, match=r"127\.0\.0\.1:9"):
             texts(store)
     with MemoryStore(tmp_path / "m.sqlite", Directions(), "exact") as store:
         assert texts(store) == ["topic1 1"]

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from debate.errors import BackendDead, CallError, ConfigError
+from debate.errors import BackendUnavailableError, CallError, ConfigError
 from debate.memory.embedders import (
     Embedder,
     HashingEmbedder,
@@ -209,7 +209,7 @@ def test_a_server_that_is_busy_is_asked_again(status: int) -> None:
 
 @pytest.mark.parametrize(
     ("status", "error", "requests"),
-    [(400, CallError, 1), (401, BackendDead, 1), (307, BackendDead, 1), (500, CallError, 5)],
+    [(400, CallError, 1), (401, BackendUnavailableError, 1), (307, BackendUnavailableError, 1), (500, CallError, 5)],
 )
 def test_a_server_that_refuses_is_asked_as_often_as_that_may_help(status: int, error: type, requests: int) -> None:
     with FakeServer(lambda request: failing(status, "no such thing")) as server:
@@ -223,7 +223,7 @@ def test_a_server_that_refuses_is_asked_as_often_as_that_may_help(status: int, e
 def test_a_server_that_is_not_there_is_told_of() -> None:
     with FakeServer() as server:
         gone = quick(server, attempts=2)
-    with pytest.raises(BackendDead, match="no answer"):
+    with pytest.raises(BackendUnavailableError, match="no answer"):
         gone.embed(["a"])
     gone.close()
 

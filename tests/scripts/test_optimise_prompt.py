@@ -12,7 +12,7 @@ import pytest
 
 from debate import DebateEvaluator, Engine, Evaluation, Sampling, Task
 from debate.backends import Call, Scripted
-from debate.errors import BackendDead
+from debate.errors import BackendUnavailableError
 from tests.scripts_loader import load_script
 
 asking = load_script("asking")
@@ -179,7 +179,7 @@ def test_a_search_that_broke_off_is_exit_code_3_with_the_reason(
 def test_a_dead_backend_is_exit_code_4(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     def dying(call: Call) -> str:
         if call.schema is not None:
-            raise BackendDead("the engine has gone")
+            raise BackendUnavailableError("the engine has gone")
         return "42"
 
     monkeypatch.setattr(script, "scripted", dying)

@@ -11,7 +11,7 @@ import pytest
 
 from debate import Component, DebateEvaluator, Engine, Persona, Profile, Task
 from debate.backends import Call, Scripted
-from debate.errors import BackendDead
+from debate.errors import BackendUnavailableError
 from tests.scripts_loader import REPOSITORY, load_script
 
 script = load_script("pick_best")
@@ -73,7 +73,7 @@ def test_rows_written_before_the_backend_died_are_kept_and_the_exit_code_is_4(
 ) -> None:
     def dying(call: Call) -> str:
         if call.info["task_id"] == "bad":
-            raise BackendDead("the engine has gone")
+            raise BackendUnavailableError("the engine has gone")
         return script.judge(call)
 
     monkeypatch.setattr(script, "Scripted", lambda judge: Scripted(dying, slots=1))  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]

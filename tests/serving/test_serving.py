@@ -15,7 +15,7 @@ import pytest
 
 from debate import Candidate, Engine, StepEvaluator, Task
 from debate.backends import Call, Patience, Scripted, ValueServer
-from debate.errors import BackendDead
+from debate.errors import BackendUnavailableError
 from debate.evaluators.steps.reward_models import ValueModelSteps
 from debate.server.protocol import Unvalued, forward
 
@@ -146,7 +146,7 @@ def test_a_server_that_says_something_else_is_no_value_model() -> None:
     server = ValueServer(
         "http://v", transport=httpx2.MockTransport(wrong), patience=Patience(attempts=2, first_wait=0.0)
     )
-    with Engine(server) as engine, pytest.raises(BackendDead, match="without a `result` of 1 numbers"):
+    with Engine(server) as engine, pytest.raises(BackendUnavailableError, match="without a `result` of 1 numbers"):
         engine.evaluate(Task("Q", ["A"]), StepEvaluator(judge=ValueModelSteps()))
 
 

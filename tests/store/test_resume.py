@@ -12,7 +12,7 @@ import pytest
 
 from debate import Engine, Evaluation, Task
 from debate.backends import Call, Scripted
-from debate.errors import BackendDead, BudgetSpent, CallError, ConfigError, RunChanged
+from debate.errors import BackendUnavailableError, BudgetExceededError, CallError, ConfigError, RunMismatchError
 from debate.evaluators.base import Evaluator
 from debate.flow import Recall
 from debate.persona import Component, MemorySettings, Persona, Profile
@@ -55,7 +55,7 @@ def dying(after: int, script: Callable[[Call], Any] = by_seed) -> Counted:
 
     def answer(call: Call) -> Any:
         if len(counted.calls) > after:
-            raise BackendDead("gone")
+            raise BackendUnavailableError("gone")
         return script(call)
 
     counted = Counted(answer)
@@ -171,7 +171,7 @@ def test_a_stricter_threshold_goes_on_where_the_debate_had_stopped(store: Store)
 
 def test_other_prompts_are_refused_with_the_difference(store: Store) -> None:
     evaluated(store, debates())
-    with pytest.raises(RunChanged, match="mode was 'sequential', is 'simultaneous'"):
+    with pytest.raises(RunMismatchError, match="mode was 'sequential', is 'simultaneous'"):
         evaluated(store, debates(mode="simultaneous"))
 
 
@@ -185,7 +185,7 @@ def test_a_prompt_that_changed_unseen_ends_the_run(store: Store, monkeypatch: py
         return original(self, (i + 1) % 2, *rest)
 
     monkeypatch.setattr(debate_prompts.DebatePrompts, "prompt", changed)
-    with pytest.raises(RunChanged, match="is not the one that was recorded"):
+    with pytest.raises(RunMismatchError, match="is not the one that was recorded"):
         evaluated(store, debates())
 
 
@@ -290,11 +290,11 @@ def test_what_was_recalled_is_recorded_with_its_parts_and_recalled_once(store: S
 
 def test_a_budget_of_tokens_holds_over_sessions_and_loses_nothing(store: Store) -> None:
     evaluator, n = debates(), 3
-    with pytest.raises(BudgetSpent, match="budget of 1 tokens"):
+    with pytest.raises(BudgetExceededError, match="budget of 1 tokens"):
         list(streamed(store, evaluator, Budget(1)))
     spent = read(store).tokens_spent()
     assert spent > 0
-    with pytest.raises(BudgetSpent):
+    with pytest.raises(BudgetExceededError):
         list(streamed(store, evaluator, Budget(spent, spent=spent)))
     assert read(store).tokens_spent() == spent
     assert len(list(streamed(store, evaluator, Budget(10**9, spent=spent)))) == n
@@ -317,7 +317,10 @@ def test_a_budget_of_seconds_ends_the_run() -> None:
         return by_seed(call)
 
     budget = Budget(seconds=5, clock=lambda: now[0])
-    with Engine(Scripted(script), budget=budget) as engine, pytest.raises(BudgetSpent, match="5 seconds are over"):
+    with (
+        Engine(Scripted(script), budget=budget) as engine,
+        pytest.raises(BudgetExceededError, match="5 seconds are over"),
+    ):
         list(engine.iter_evaluate(tasks(9), debates()))
     assert 5 <= now[0] < 5 + 2 * 9
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from debate.errors import ConfigError, RunChanged, RunInUse, TaskError
+from debate.errors import ConfigError, RunLockedError, RunMismatchError, TaskError
 from debate.store import RunRecord, Store
 from debate.types import Candidate, Task
 
@@ -62,14 +62,14 @@ def test_settings_that_shape_no_prompt_may_change(store: Store) -> None:
 )
 def test_settings_that_shape_prompts_may_not(store: Store, changed: dict[str, Any], message: str) -> None:
     store.run("r", IDENTITY).close()
-    with pytest.raises(RunChanged, match=message):
+    with pytest.raises(RunMismatchError, match=message):
         store.run("r", changed)
     store.run("r", IDENTITY).close()  # the lease was given back
 
 
 def test_another_seed_is_another_run(store: Store) -> None:
     store.run("r", IDENTITY, seed=1).close()
-    with pytest.raises(RunChanged, match="seed was 1, is 2"):
+    with pytest.raises(RunMismatchError, match="seed was 1, is 2"):
         store.run("r", IDENTITY, seed=2)
 
 
@@ -107,7 +107,7 @@ def holding(url: str) -> subprocess.Popen[str]:
 
 def test_a_second_process_is_refused_at_once_with_the_name_of_the_first(url: str) -> None:
     with holding(url) as process, Store(url) as store:
-        with pytest.raises(RunInUse, match=f"process {process.pid} on {os.uname().nodename}"):
+        with pytest.raises(RunLockedError, match=f"process {process.pid} on {os.uname().nodename}"):
             store.run("r", {"evaluator": "e"})
         store.run("another", {"evaluator": "e"}).close()
         process.kill()
@@ -123,7 +123,7 @@ def test_the_lease_of_a_killed_process_is_free(url: str) -> None:
 
 def test_one_process_holds_a_run_once(store: Store) -> None:
     held = store.run("r", IDENTITY)
-    with pytest.raises(RunInUse):
+    with pytest.raises(RunLockedError):
         store.run("r", IDENTITY)
     held.close()
     held.close()

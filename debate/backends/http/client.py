@@ -44,7 +44,7 @@ class HTTPBackend(ABC):
         """Ask, again where that may help.
 
         Raises:
-            CallError, BackendDead: see `Retrier.call`.
+            CallError, BackendUnavailableError: see `Retrier.call`.
         """
         messages, neutralised = escape_special_tokens(call.prompt)
         async with self._room:

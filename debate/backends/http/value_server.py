@@ -97,7 +97,7 @@ class ValueServer(HTTPBackend):
         """Ask for a value, again where that may help; its roles are kept as they are.
 
         Raises:
-            CallError, BackendDead: see `Retrier.call`.
+            CallError, BackendUnavailableError: see `Retrier.call`.
         """
         async with self._room:
             return await self.persistence.call(lambda: self._ask(call, call.messages))

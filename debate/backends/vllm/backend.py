@@ -26,7 +26,7 @@ from debate.backends.base import Call, Capacity
 from debate.backends.vllm.process_guard import OrphanReaper
 from debate.backends.vllm.prompt_tokens import PromptTokenizer
 from debate.backends.vllm.stats import EngineStats
-from debate.errors import BackendDead, CallError, ConfigError
+from debate.errors import BackendUnavailableError, CallError, ConfigError
 from debate.flow import Completion, Prompt
 from debate.types import Usage
 
@@ -136,7 +136,7 @@ class VLLM:
         try:
             return await self.request(ids, params)
         except EngineDeadError as error:
-            raise BackendDead(
+            raise BackendUnavailableError(
                 f"the vLLM engine has died: {error}", hint="its own messages above say more", restartable=True
             ) from error
         except (asyncio.CancelledError, CallError):
@@ -229,7 +229,7 @@ class VLLM:
         except (TypeError, ValueError, OSError) as error:
             raise ConfigError(f"vLLM cannot load {self.model!r}: {_first_lines(error)}") from error
         except RuntimeError as error:
-            raise BackendDead(f"the vLLM engine did not start: {_first_lines(error)}") from error
+            raise BackendUnavailableError(f"the vLLM engine did not start: {_first_lines(error)}") from error
 
 
 def check_model(model: str) -> None:

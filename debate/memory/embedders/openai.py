@@ -72,7 +72,7 @@ class OpenAIEmbedder:
         """One row a text, (N, D).
 
         Raises:
-            CallError, BackendDead: see `JsonClient.ask`.
+            CallError, BackendUnavailableError: see `JsonClient.ask`.
         """
         windows = [self.pieces(text) for text in texts]
         flat = [window for each in windows for window in each]

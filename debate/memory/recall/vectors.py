@@ -45,7 +45,7 @@ class VectorCache:
 
         Raises:
             ConfigError: when the embedder cannot be used.
-            CallError, BackendDead: when it is a server that cannot be asked.
+            CallError, BackendUnavailableError: when it is a server that cannot be asked.
         """
         hashes = [text_hash(text) for text in texts]
         by_hash = dict(zip(hashes, texts, strict=True))

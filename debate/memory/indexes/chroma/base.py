@@ -32,7 +32,7 @@ class Near:
 
 
 class Chroma(Protocol):
-    """Chroma's collections. Every fault is a `StoreError`, `BackendDead` or `CallError`."""
+    """Chroma's collections. Every fault is a `StoreError`, `BackendUnavailableError` or `CallError`."""
 
     def open(self, name: str) -> Opened:
         """The collection of that name, made where there is none."""
