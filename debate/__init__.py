@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from debate.persona import Component as Component
     from debate.persona import Persona as Persona
     from debate.persona import Profile as Profile
-    from debate.persona import Sampling as Sampling
     from debate.profiles import load_profile as load_profile
     from debate.types import Candidate as Candidate
+    from debate.types import Sampling as Sampling
     from debate.types import Scale as Scale
     from debate.types import Task as Task
 

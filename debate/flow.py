@@ -17,8 +17,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
 
-from debate.persona import Sampling
-from debate.types import Failure, Memory, Usage
+from debate.types import Failure, Memory, Sampling, Usage
 
 T = TypeVar("T")
 

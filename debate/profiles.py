@@ -17,7 +17,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from debate.data_files import data_folder
 from debate.errors import InputError, ProfileError
-from debate.persona import Component, MemorySettings, Persona, Profile, Sampling
+from debate.persona import Component, MemorySettings, Persona, Profile
+from debate.types import Sampling
 from debate.yaml_files import Located, as_input_error, read_yaml
 
 DEFAULT_COMPONENTS: tuple[Component, ...] = (

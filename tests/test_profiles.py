@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from debate.errors import ProfileError
-from debate.persona import Component, MemorySettings, Persona, Profile, Sampling
+from debate.persona import Component, MemorySettings, Persona, Profile
 from debate.profiles import DEFAULT_COMPONENTS, load_profile, profile_names
+from debate.types import Sampling
 
 PERSONA = "personas:\n- name: Critic\n  role: You look for faults.\n"
 COMPONENTS = "components:\n- name: accuracy\n  description: How true it is.\n"

@@ -14,8 +14,8 @@ import pytest
 
 import debate
 from debate.errors import ConfigError, ProfileError, TaskError
-from debate.persona import Component, MemorySettings, Persona, Profile, Sampling
-from debate.types import Candidate, Scale, Task, Transcript, Turn, Usage
+from debate.persona import Component, MemorySettings, Persona, Profile
+from debate.types import Candidate, Sampling, Scale, Task, Transcript, Turn, Usage
 
 NAN, INF = math.nan, math.inf
 

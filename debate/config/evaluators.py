@@ -40,8 +40,7 @@ from debate.evaluators.steps.reward_models import RewardModelSteps, ValueModelSt
 from debate.evaluators.value import ValueEvaluator
 from debate.evaluators.vote import VoteEvaluator
 from debate.parsing.values import JsonField, LabelMap, NumberLine, TagNumber
-from debate.persona import Sampling
-from debate.types import Scale
+from debate.types import Sampling, Scale
 
 Options = Mapping[str, Any]
 KINDS: dict[str, type[Any]] = {

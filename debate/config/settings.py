@@ -22,8 +22,8 @@ from debate.evaluators.debate.candidate_order import CandidateOrder
 from debate.evaluators.debate.evaluator import DebateEvaluator
 from debate.evaluators.debate.settings import Mode
 from debate.judge import model_folder, settings_of
-from debate.persona import Sampling
 from debate.scoring.tensor import Method
+from debate.types import Sampling
 from debate.yaml_files import Located, as_input_error, read_yaml
 
 _FOR_THE_EVALUATOR = (

@@ -14,9 +14,8 @@ from debate.errors import ConfigError
 from debate.evaluators.base import Footprint
 from debate.evaluators.result import SelectionPolicy
 from debate.flow import Generate, Prompt
-from debate.persona import Sampling
 from debate.prompts import Templates
-from debate.types import Task
+from debate.types import Sampling, Task
 
 _RULES_CHARACTERS = 2000
 

@@ -62,7 +62,7 @@ def evaluator(model: str | Path = BUILT_IN, **settings: Any) -> DebateEvaluator:
     `settings` are parameters of `DebateEvaluator` and go before them.
     """
     from debate.evaluators.debate.evaluator import DebateEvaluator
-    from debate.persona import Sampling
+    from debate.types import Sampling
 
     asked = settings_of(model)
     asked.pop("engine_args", None)

@@ -19,9 +19,8 @@ from debate.hashing import digest
 from debate.memory.store import MemoryStore
 from debate.parsing.json_extract import extract_json
 from debate.parsing.json_values import Number
-from debate.persona import Sampling
 from debate.prompts import Templates, Trusted
-from debate.types import Failure, Memory, Task, Transcript, Turn
+from debate.types import Failure, Memory, Sampling, Task, Transcript, Turn
 
 _SHOWN = 240
 """Characters of an input or a candidate in an episodic memory."""

@@ -15,7 +15,8 @@ from typing import Any
 
 from debate import DebateEvaluator, Engine, Evaluation, Task, judge
 from debate.memory import HashingEmbedder, MemoryStore
-from debate.persona import MemorySettings, Sampling
+from debate.persona import MemorySettings
+from debate.types import Sampling
 from judging.measuring import difference, is_right, paired, share
 from judging.samples import as_task, judge_profile
 from judging.world import KINDS, WORDS, Kind, Question, make_question, rule_text

@@ -9,8 +9,7 @@ from debate.backends import Call, Patience
 from debate.backends.http.client import HTTPBackend
 from debate.flow import Completion, Prompt, Segment
 from debate.parsing.debate_reply import reply_schema
-from debate.persona import Sampling
-from debate.types import Task
+from debate.types import Sampling, Task
 
 SCHEMA = reply_schema(["A", "B"], ["c0", "c1"])
 QUICK = Patience(first_wait=0.001, longest_wait=0.01, timeout=2, deadline=8)

@@ -13,9 +13,8 @@ from debate.backends import Call, Scripted
 from debate.backends.cached import Cached
 from debate.errors import CallError
 from debate.flow import Completion, Prompt, Segment
-from debate.persona import Sampling
 from debate.store import Store
-from debate.types import Usage
+from debate.types import Sampling, Usage
 from tests.small_flows import Counted, by_seed, debates, plain, tasks
 
 

@@ -11,7 +11,7 @@ import pytest
 from debate import Engine
 from debate.backends import Ollama, Patience
 from debate.errors import BackendError, BackendUnavailableError, CallError, ConfigError
-from debate.persona import Sampling
+from debate.types import Sampling
 from tests.backends.asking import QUICK, SCHEMA, answer, call_of, tasks
 from tests.backends.fake_server import DRIP, HANG, RESET, FakeServer, Reply, every, failing, first, judgement
 from tests.driving import evaluator

@@ -16,7 +16,7 @@ import pytest
 from debate import Engine, Task
 from debate.backends import OpenAICompatible, Patience
 from debate.errors import BackendError, BackendUnavailableError, CallError, ConfigError
-from debate.persona import Sampling
+from debate.types import Sampling
 from tests.backends.asking import QUICK, SCHEMA, answer, ask, call_of, tasks
 from tests.backends.fake_server import (
     DIE,

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from debate.convergence import Over, coefficient_of_variation
 from debate.evaluators.base import RunContext
 from debate.flow import Completion, Generate, Recall
-from debate.persona import Component, MemorySettings, Persona, Profile, Sampling
+from debate.persona import Component, MemorySettings, Persona, Profile
 from debate.scoring.tensor import normalize_tensor, softmax
-from debate.types import Failure, FloatArray, Memory, Usage
+from debate.types import Failure, FloatArray, Memory, Sampling, Usage
 from tests.driving import (
     Answerer,
     Judge,

@@ -11,8 +11,8 @@ import pytest
 
 from debate.errors import ConfigError, ProfileError, TemplateError
 from debate.evaluators.debate.evaluator import DebateEvaluator
-from debate.persona import Component, MemorySettings, Persona, Profile, Sampling
-from debate.types import Scale, Task
+from debate.persona import Component, MemorySettings, Persona, Profile
+from debate.types import Sampling, Scale, Task
 from tests.driving import evaluator, panel, task
 
 NAN, INF = float("nan"), float("inf")

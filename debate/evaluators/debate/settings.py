@@ -18,11 +18,11 @@ from debate.errors import ConfigError
 from debate.evaluators.base import Footprint
 from debate.evaluators.debate.candidate_order import CandidateOrder
 from debate.evaluators.debate.prompts import TEMPLATE_NAMES, check_templates
-from debate.persona import Component, Persona, Profile, Sampling
+from debate.persona import Component, Persona, Profile
 from debate.profiles import load_profile
 from debate.prompts import Templates
 from debate.scoring.tensor import Method, normalize_tensor
-from debate.types import FloatArray, Scale, Task
+from debate.types import FloatArray, Sampling, Scale, Task
 
 Mode = Literal["sequential", "simultaneous", "independent"]
 CELL_SCALE = Scale(0.0, 10.0)
