@@ -13,13 +13,13 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, Field, ValidationError
 
 from debate.data_files import data_folder
 from debate.errors import InputError, ProfileError
 from debate.persona import Component, MemorySettings, Persona, Profile
 from debate.types import Sampling
-from debate.yaml_files import Located, as_input_error, read_yaml
+from debate.yaml_files import FileModel, Located, as_input_error, read_yaml
 
 DEFAULT_COMPONENTS: tuple[Component, ...] = (
     Component(
@@ -126,17 +126,13 @@ _Text = Annotated[_OptionalText, AfterValidator(_not_empty)]
 _Name = Annotated[_Text, AfterValidator(_without_controls)]
 
 
-class _FileModel(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
-
-
-class _ComponentModel(_FileModel):
+class _ComponentModel(FileModel):
     name: _Name
     description: _Text
     weight: float = Field(default=1.0, ge=0, le=1)
 
 
-class _SamplingModel(_FileModel):
+class _SamplingModel(FileModel):
     temperature: float | None = Field(default=None, ge=0)
     top_p: float | None = Field(default=None, ge=0, le=1)
     top_k: int | None = Field(default=None, ge=-1)  # 0 and -1 are every token, in vLLM
@@ -144,25 +140,25 @@ class _SamplingModel(_FileModel):
     max_tokens: int | None = Field(default=None, ge=1)
 
 
-class _WeightsModel(_FileModel):
+class _WeightsModel(FileModel):
     relevance: float = Field(default=1.0, ge=0)
     recency: float = Field(default=0.1, ge=0)
     importance: float = Field(default=0.1, ge=0)
 
 
-class _MemoryModel(_FileModel):
-    collections: list[_Name] = []
+class _MemoryModel(FileModel):
+    collections: list[_Name] = Field(default=[])
     k: int = Field(default=5, ge=1)
     max_tokens: int | None = Field(default=None, ge=1)
     weights: _WeightsModel | None = None
     min_score: float | None = None
-    kinds: list[Literal["episodic", "semantic", "reflection"]] = []
-    sources: list[_Name] = []
-    exclude_sources: list[_Name] = []
-    metadata: dict[str, Any] = {}
+    kinds: list[Literal["episodic", "semantic", "reflection"]] = Field(default=[])
+    sources: list[_Name] = Field(default=[])
+    exclude_sources: list[_Name] = Field(default=[])
+    metadata: dict[str, Any] = Field(default={})
 
 
-class _PersonaModel(_FileModel):
+class _PersonaModel(FileModel):
     name: _Name
     role: _Text
     model: _Name | None = None
@@ -171,7 +167,7 @@ class _PersonaModel(_FileModel):
     memory: _MemoryModel | None = None
 
 
-class _ProfileModel(_FileModel):
+class _ProfileModel(FileModel):
     name: _Name
     description: _OptionalText = ""
     components: list[_ComponentModel] = Field(default=[], min_length=1)

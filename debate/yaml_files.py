@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import yaml
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 from yaml.events import (
     AliasEvent,
     CollectionStartEvent,
@@ -50,6 +50,12 @@ _CONSTANTS: dict[str, bool | float | None] = {
     ".nan": nan,
 }
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ufffe\uffff]")
+
+
+class FileModel(BaseModel):
+    """A file's format: types as written, no unknown key, no infinity."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,10 @@ Reads the results back from the run's store, so that it says the same of a run t
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import islice
 from typing import cast
 
-from rich.console import Console
 from rich.table import Table
 
 from debate.cli.console import escape_controls, line, open_console, table
@@ -16,7 +16,7 @@ from debate.cli.progress import Progress
 from debate.evaluation import Evaluation
 from debate.jobs.run_directory import RunDirectory
 from debate.scoring.steps import step_accuracy
-from debate.store import Store
+from debate.store import RunRecord, Store
 from debate.store.totals import Totals
 
 MAX_ROWS = 50
@@ -30,20 +30,23 @@ def print_summary(folder: RunDirectory, totals: Totals, progress: Progress) -> N
     for column in rows.columns[1:]:
         column.no_wrap = True
     with Store(folder.store_url) as store:
+        record = store.read(folder.name)
         group: object = None
-        for task, evaluation in islice(store.read(folder.name).results(), MAX_ROWS):
+        for task, evaluation in islice(record.results(), MAX_ROWS):
             if (its_own := task.metadata.get("group")) != group:
                 group = its_own
                 rows.add_section()
                 rows.add_row(line(f"- {group or 'no group'}"))
             rows.add_row(*map(line, _row(evaluation, task.metadata.get("best"))))
+        groups, first_errors = record.accuracy_by_group(), _first_errors(record)
     console = open_console()
     console.print(rows)
     if totals.n_evaluated > MAX_ROWS:
         console.print(
             f"... and {totals.n_evaluated - MAX_ROWS} more: debate show {escape_controls(str(folder.path))} --list"
         )
-    _print_totals(console, totals, folder, progress)
+    console.print()
+    console.print(_facts(totals, groups, first_errors, folder, progress))
 
 
 _STOPPED = {
@@ -65,20 +68,14 @@ def _row(evaluation: Evaluation, best: object) -> tuple[str, ...]:
     return evaluation.task_id, selected, known, scores, cv, str(evaluation.rounds_run), stopped
 
 
-def _by_group(folder: RunDirectory) -> dict[str, tuple[int, int]]:
-    with Store(folder.store_url) as store:
-        return store.read(folder.name).accuracy_by_group()
-
-
-def _first_errors(folder: RunDirectory) -> str | None:
+def _first_errors(record: RunRecord) -> str | None:
     """How well the first wrong steps were found (ProcessBench's measure), where they were looked for and are known."""
     pairs: list[tuple[int | None, int]] = []
-    with Store(folder.store_url) as store:
-        for task, evaluation in store.read(folder.name).results():
-            found, label = evaluation.details.get("first_error"), task.metadata.get("first_error")
-            if not found or not isinstance(label, int):
-                return None
-            pairs.append((cast("list[int | None]", found)[0], label))
+    for task, evaluation in record.results():
+        found, label = evaluation.details.get("first_error"), task.metadata.get("first_error")
+        if not found or not isinstance(label, int):
+            return None
+        pairs.append((cast("list[int | None]", found)[0], label))
     measured = step_accuracy([found for found, _ in pairs], [label for _, label in pairs])
     return (
         f"named in {measured.error_accuracy:.0f} % of the wrong lines; {measured.correct_accuracy:.0f} % of the right "
@@ -86,7 +83,13 @@ def _first_errors(folder: RunDirectory) -> str | None:
     )
 
 
-def _print_totals(console: Console, totals: Totals, folder: RunDirectory, progress: Progress) -> None:
+def _facts(
+    totals: Totals,
+    groups: Mapping[str, tuple[int, int]],
+    first_errors: str | None,
+    folder: RunDirectory,
+    progress: Progress,
+) -> Table:
     used = totals.usage
     facts = Table.grid(padding=(0, 2))
     missing = totals.tasks - totals.n_evaluated
@@ -100,10 +103,10 @@ def _print_totals(console: Console, totals: Totals, folder: RunDirectory, progre
         facts.add_row(
             "accuracy", f"{totals.right} of {totals.known} with a known best ({totals.right / totals.known:.0%})"
         )
-    for group, (right, known) in _by_group(folder).items():
+    for group, (right, known) in groups.items():
         facts.add_row("", f"{right} of {known} ({right / known:.0%}) {escape_controls(group)}")
-    if (found := _first_errors(folder)) is not None:
-        facts.add_row("first errors", found)
+    if first_errors is not None:
+        facts.add_row("first errors", first_errors)
     cached = used.cached_tokens / used.prompt_tokens if used.prompt_tokens else 0.0
     facts.add_row(
         "tokens", f"{used.prompt_tokens:,} prompt ({cached:.0%} cached), {used.completion_tokens:,} completion"
@@ -115,5 +118,4 @@ def _print_totals(console: Console, totals: Totals, folder: RunDirectory, progre
     if progress.usage.calls:
         facts.add_row("this time", f"{progress.seconds:.0f} s, {progress.status()}")
     facts.add_row("results", escape_controls(str(folder.results)))
-    console.print()
-    console.print(facts)
+    return facts

@@ -8,26 +8,22 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from debate.errors import ConfigError
-from debate.yaml_files import as_input_error, read_yaml
+from debate.yaml_files import FileModel, as_input_error, read_yaml
 
 FILE = "debate.yaml"
 
 
-class _FileModel(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
-
-
-class _EngineArgs(_FileModel):
+class _EngineArgs(FileModel):
     dtype: str = "auto"
     max_model_len: int = Field(default=1, ge=1)
     enforce_eager: bool = False
     kv_cache_memory_bytes: int = Field(default=1, ge=1)
 
 
-class _Asked(_FileModel):
+class _Asked(FileModel):
     profile: str = ""
     templates: str = ""
     comment_chars: int = Field(default=1, ge=1)

@@ -40,11 +40,15 @@ class Totals:
         object.__setattr__(self, "n_evaluated", sum(self.statuses.values()))
 
 
+_EVALUATED = TASKS.join(
+    EVALUATIONS, and_(EVALUATIONS.c.run_id == TASKS.c.run_id, EVALUATIONS.c.position == TASKS.c.position)
+)
+
+
 def totals(connection: Connection, run_id: int, reading: int) -> Totals:
     """Count them."""
     tasks = and_(TASKS.c.run_id == run_id, TASKS.c.reading == reading)
     e = EVALUATIONS.c
-    joined = TASKS.join(EVALUATIONS, and_(e.run_id == TASKS.c.run_id, e.position == TASKS.c.position))
     is_known = TASKS.c.best.is_not(None)
     sums = [
         func.coalesce(func.sum(column), 0)
@@ -53,11 +57,11 @@ def totals(connection: Connection, run_id: int, reading: int) -> Totals:
             case((is_known, 1), else_=0), case((and_(is_known, e.selected == TASKS.c.best), 1), else_=0),
         )
     ]  # fmt: skip
-    summed = connection.execute(select(*sums).select_from(joined).where(tasks)).one()
+    summed = connection.execute(select(*sums).select_from(_EVALUATED).where(tasks)).one()
     rounds, failures, prompt, cached, completion, calls, known, right = map(int, tuple(summed))
-    by_status = select(e.status, func.count()).select_from(joined).where(tasks).group_by(e.status)
+    by_status = select(e.status, func.count()).select_from(_EVALUATED).where(tasks).group_by(e.status)
     stop = func.coalesce(e.stop_reason, "-")
-    by_stop = select(stop, func.count()).select_from(joined).where(tasks).group_by(stop)
+    by_stop = select(stop, func.count()).select_from(_EVALUATED).where(tasks).group_by(stop)
     recorded = and_(CALLS.c.run_id == run_id, CALLS.c.kind == "generate", CALLS.c.is_inherited.is_(False))
     from_elsewhere = case((CALLS.c.is_cached, 1), else_=0)
     counted = select(func.count(), func.count(CALLS.c.text), func.coalesce(func.sum(from_elsewhere), 0))
@@ -83,11 +87,10 @@ def accuracy_by_group(connection: Connection, run_id: int, reading: int) -> dict
     By the `group` in a task's metadata, in the order of the tasks; empty where the first task names none.
     """
     e = EVALUATIONS.c
-    joined = TASKS.join(EVALUATIONS, and_(e.run_id == TASKS.c.run_id, e.position == TASKS.c.position))
     here = and_(TASKS.c.run_id == run_id, TASKS.c.reading == reading, TASKS.c.best.is_not(None))
     columns = select(TASKS.c.data, TASKS.c.best, e.selected)
     rows = connection.execute(
-        columns.select_from(joined).where(here).order_by(TASKS.c.position).execution_options(yield_per=1000)
+        columns.select_from(_EVALUATED).where(here).order_by(TASKS.c.position).execution_options(yield_per=1000)
     )
     found: dict[str, tuple[int, int]] = {}
     for data, best, selected in rows:
