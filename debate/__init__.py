@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from debate.evaluators.steps.evaluator import StepEvaluator as StepEvaluator
     from debate.evaluators.value import ValueEvaluator as ValueEvaluator
     from debate.evaluators.vote import VoteEvaluator as VoteEvaluator
-    from debate.persona import Component as Component
-    from debate.persona import Persona as Persona
-    from debate.persona import Profile as Profile
+    from debate.profiles import Component as Component
+    from debate.profiles import Persona as Persona
+    from debate.profiles import Profile as Profile
     from debate.profiles import load_profile as load_profile
     from debate.types import Candidate as Candidate
     from debate.types import Sampling as Sampling
@@ -44,13 +44,13 @@ _HOME = {
     "CrossEvaluator": "debate.evaluators.cross",
     "CallbackEvaluator": "debate.evaluators.callback",
     "Candidate": "debate.types",
-    "Component": "debate.persona",
+    "Component": "debate.profiles",
     "DebateEvaluator": "debate.evaluators.debate.evaluator",
     "Engine": "debate.engine",
     "Evaluation": "debate.evaluation",
-    "Persona": "debate.persona",
-    "Profile": "debate.persona",
-    "Sampling": "debate.persona",
+    "Persona": "debate.profiles",
+    "Profile": "debate.profiles",
+    "Sampling": "debate.types",
     "Scale": "debate.types",
     "Task": "debate.types",
     "load_profile": "debate.profiles",

@@ -17,9 +17,8 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from debate.backends.base import Backend, Call
+from debate.backends.base import Backend, Call, close_all, start_all
 from debate.backends.cached import Cached, Replies
-from debate.backends.starting import close_all, start_all
 from debate.errors import BackendUnavailableError, ConfigError
 from debate.evaluation import Evaluation
 from debate.evaluators.base import Evaluator, RunContext
@@ -138,7 +137,8 @@ class Engine:
         """Evaluations as they finish. Tasks are read no faster than they are evaluated. `run` as in `evaluate_batch`.
 
         Raises:
-            BackendUnavailableError, StoreError, BudgetExceededError, RunMismatchError: after what was under way has come back as failed.
+            BackendUnavailableError, StoreError, BudgetExceededError, RunMismatchError:
+                after what was under way has come back as failed.
         """
         finishing = self._stream(tasks, evaluator, run)
         try:

@@ -259,3 +259,36 @@ class Transcript:
     def of_round(self, round: int) -> tuple[Turn, ...]:  # noqa: A002
         """The turns of one round, from 0."""
         return tuple(turn for turn in self.turns if turn.round == round)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sampling:
+    """How the model draws its tokens. None leaves a value to the evaluator, or to the model's own default."""
+
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+    min_p: float | None = None
+    max_tokens: int | None = None
+
+    def __post_init__(self) -> None:
+        checks = (
+            ("temperature", self.temperature, 0.0, math.inf),
+            ("top_p", self.top_p, 0.0, 1.0),
+            ("top_k", self.top_k, -1, math.inf),  # 0 and -1 are every token, in vLLM
+            ("min_p", self.min_p, 0.0, 1.0),
+            ("max_tokens", self.max_tokens, 1, math.inf),
+        )
+        for name, value, low, high in checks:
+            if value is not None and not (low <= value <= high and math.isfinite(value)):
+                raise ConfigError(f"must lie in [{low}, {high}], got {value}", field=name)
+
+    def over(self, defaults: Sampling) -> Sampling:
+        """These settings, with what is None taken from `defaults`."""
+        mine = self.to_dict()
+        return Sampling(**{**defaults.to_dict(), **mine})
+
+    def to_dict(self) -> dict[str, Any]:
+        """What is set, by name."""
+        names = ("temperature", "top_p", "top_k", "min_p", "max_tokens")
+        return {name: getattr(self, name) for name in names if getattr(self, name) is not None}

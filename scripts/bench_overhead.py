@@ -30,18 +30,9 @@ from typing import Any
 from debate import DebateEvaluator, Engine, Profile, Task
 from debate.backends import Call, Scripted
 from debate.evaluators.debate.candidate_order import arrange
-from debate.evaluators.debate.prompts import (
-    AGENT,
-    SYSTEM,
-    TASK,
-    TURN,
-    fence,
-    system_context,
-    task_context,
-    turn_context,
-)
+from debate.evaluators.debate.prompts import AGENT, SYSTEM, TASK, TURN, system_context, task_context, turn_context
 from debate.evaluators.debate.settings import CELL_SCALE
-from debate.prompts import Trusted
+from debate.templates import Trusted, task_delimiter
 
 LABELS = "ABCD"
 SENTENCES = (
@@ -120,14 +111,14 @@ def unit_of(evaluator: DebateEvaluator, script: Callable[[Call], str]) -> Unit:
     profile = evaluator.profile
     assert isinstance(profile, Profile)
     ordering = arrange(list(transcript.turns[0].labels.values()), len(profile.personas), rotate=False)
-    word = Trusted(fence(task))
+    word = Trusted(task_delimiter(task))
     turns: list[Step] = [(TURN, turn_context(turn, profile, word, with_scores=True)) for turn in transcript]
     prompts: list[list[Step]] = []
     for n in range(len(turns)):
         persona = profile.personas[n % len(profile.personas)]
         agent: dict[str, Any] = {
             "agent": persona.name, "role": persona.role, "agreement": None, "memories": [], "is_first": n == 0,
-            "fence": word, "labels": list(LABELS),
+            "delimiter": word, "labels": list(LABELS),
         }  # fmt: skip
         head: list[Step] = [
             (SYSTEM, system_context(evaluator.components, CELL_SCALE, today)),

@@ -14,8 +14,8 @@ from debate.evaluation import Evaluation
 from debate.evaluators.base import RunContext
 from debate.evaluators.debate.evaluator import DebateEvaluator
 from debate.flow import CallFunction, Completion, Flow, Gather, Generate, Recall
-from debate.persona import Component, Persona, Profile
-from debate.prompts import Templates
+from debate.profiles import Component, Persona, Profile
+from debate.templates import Templates
 from debate.types import Failure, Memory, Task
 
 T = TypeVar("T")

@@ -15,7 +15,7 @@ from hypothesis.extra.numpy import arrays
 
 from debate.evaluation import Evaluation, failed
 from debate.flow import Completion, Generate
-from debate.persona import MemorySettings, Persona, Profile
+from debate.profiles import MemorySettings, Persona, Profile
 from debate.scorers import ERRORS
 from debate.types import Failure, InvalidReply, Memory, Scale, Transcript, Turn, Usage
 from tests.driving import Judge, by_text, debate, evaluator, panel, reply

@@ -11,7 +11,7 @@ import pytest
 
 from debate.evaluation import Evaluation, failed
 from debate.flow import Generate
-from debate.persona import Component, Persona, Profile
+from debate.profiles import Component, Persona, Profile
 from debate.types import Failure, Scale, Task, Transcript, Turn
 from tests.driving import RUN, Judge, by_text, debate, drive, evaluator, panel, reply, task
 

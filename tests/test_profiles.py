@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from debate.errors import ProfileError
-from debate.persona import Component, MemorySettings, Persona, Profile
-from debate.profiles import DEFAULT_COMPONENTS, load_profile, profile_names
+from debate.profiles import DEFAULT_COMPONENTS, Component, MemorySettings, Persona, Profile, load_profile, profile_names
 from debate.types import Sampling
 
 PERSONA = "personas:\n- name: Critic\n  role: You look for faults.\n"

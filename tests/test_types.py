@@ -14,7 +14,7 @@ import pytest
 
 import debate
 from debate.errors import ConfigError, ProfileError, TaskError
-from debate.persona import Component, MemorySettings, Persona, Profile
+from debate.profiles import Component, MemorySettings, Persona, Profile
 from debate.types import Candidate, Sampling, Scale, Task, Transcript, Turn, Usage
 
 NAN, INF = math.nan, math.inf

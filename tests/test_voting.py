@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from debate.ballots import RejectionReason
-from debate.scoring.ranks import RankMethod
+from debate.scoring.agreement import RankMethod
 from debate.voting import (
     Comparison,
+    RejectionReason,
     borda_count,
     check_ballots,
     copeland_score,

@@ -25,7 +25,7 @@ def test_the_wheel_holds_one_package_with_the_data_inside(tmp_path: Path) -> Non
         "debate/_data/templates/debate/system.j2",
         "debate/_data/memory/README.md",
         "debate/_data/templates/compact/debate/system.j2",
-        "debate/judge/model/model.safetensors",
+        "debate/bundled_judge/model/model.safetensors",
     ):
         assert name in names
 

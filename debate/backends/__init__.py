@@ -16,7 +16,7 @@ __all__ = [
     "Capacity",
     "Ollama",
     "OpenAICompatible",
-    "Patience",
+    "RetryPolicy",
     "RewardModel",
     "Scripted",
     "ValueServer",

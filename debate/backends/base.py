@@ -1,7 +1,11 @@
-"""What the runner asks of a backend. Knows no particular one, and nothing of debates."""
+"""What the runner asks of a backend. Knows no particular one, and nothing of debates.
+
+Several backends started and let go of together.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -25,8 +29,8 @@ class Capacity:
 class Backend(Protocol):
     """A model that can be asked.
 
-    `generate` raises `CallError` when this call failed for good and `BackendUnavailableError` when nothing more can be asked;
-    cancelling it frees whatever it holds.
+    `generate` raises `CallError` when this call failed for good and `BackendUnavailableError` when nothing more can be
+    asked; cancelling it frees whatever it holds.
     """
 
     @property
@@ -50,3 +54,19 @@ class Backend(Protocol):
     async def aclose(self) -> None:
         """Let go of everything. Safe to call twice, and before `start`."""
         ...
+
+
+async def start_all(backends: Collection[Backend]) -> None:
+    """All or none: what was loaded before one that fails is let go, so that a later call starts each anew."""
+    try:
+        for backend in backends:
+            await backend.start()
+    except BaseException:
+        await close_all(backends)
+        raise
+
+
+async def close_all(backends: Collection[Backend]) -> None:
+    """Let go of all of them."""
+    for backend in backends:
+        await backend.aclose()

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from debate.cli import exit_codes
+from debate.cli import execution as exit_codes
 from debate.cli.cache import cache
 from debate.cli.doctor import doctor
 from debate.cli.export import export

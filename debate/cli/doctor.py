@@ -96,8 +96,8 @@ def _backend(libraries: dict[str, str | None]) -> str | None:
 
 def _model_fault(model: str) -> str | None:
     from debate.backends.vllm.backend import check_model
+    from debate.bundled_judge import model_folder
     from debate.errors import ConfigError
-    from debate.judge import model_folder
 
     try:
         check_model(model_folder(model))

@@ -1,11 +1,13 @@
-"""What `debate run` and `debate resume` share: the run itself, its progress, its summary and its exit code."""
+"""What `debate run` and `debate resume` share: the run itself, its progress, its summary and its exit code.
+
+Exit codes of the command line, documented in the README.
+"""
 
 from __future__ import annotations
 
 import signal
 from pathlib import Path
 
-from debate.cli import exit_codes
 from debate.config.settings import RunSettings
 from debate.dataset.evalset import EvalSet
 
@@ -39,10 +41,20 @@ def execute(settings: RunSettings, folder: Path, *, evalset: EvalSet | None, ret
             where, totals = job.execute(settings.open_backends(), progress)
         except KeyboardInterrupt:
             progress.say(f"interrupted; the same command goes on from here, or: debate resume {folder}")
-            return exit_codes.INTERRUPTED
+            return INTERRUPTED
     print_summary(where, totals, progress)
-    return exit_codes.DONE if totals.statuses.get("ok", 0) == totals.tasks else exit_codes.DONE_WITH_FAILURES
+    return DONE if totals.statuses.get("ok", 0) == totals.tasks else DONE_WITH_FAILURES
 
 
 def _as_interrupt(*_: object) -> None:
     raise KeyboardInterrupt
+
+
+DONE = 0
+BAD_INPUT = 2
+DONE_WITH_FAILURES = 3
+"""Also when a budget ended the run before all tasks were evaluated."""
+ENGINE_FAILED = 4
+STORE_FAILED = 5
+RUN_IN_USE = 6
+INTERRUPTED = 130

@@ -9,7 +9,7 @@ import typer
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from debate.persona import Persona, Profile
+    from debate.profiles import Persona, Profile
 
 
 def profiles(

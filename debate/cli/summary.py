@@ -15,9 +15,9 @@ from debate.cli.console import escape_controls, line, open_console, table
 from debate.cli.progress import Progress
 from debate.evaluation import Evaluation
 from debate.jobs.run_directory import RunDirectory
-from debate.scoring.steps import step_accuracy
-from debate.store import RunRecord, Store
-from debate.store.totals import Totals
+from debate.scoring.reducers import step_accuracy
+from debate.store import Store, StoredRun
+from debate.store.queries import Totals
 
 MAX_ROWS = 50
 
@@ -68,7 +68,7 @@ def _row(evaluation: Evaluation, best: object) -> tuple[str, ...]:
     return evaluation.task_id, selected, known, scores, cv, str(evaluation.rounds_run), stopped
 
 
-def _first_errors(record: RunRecord) -> str | None:
+def _first_errors(record: StoredRun) -> str | None:
     """How well the first wrong steps were found (ProcessBench's measure), where they were looked for and are known."""
     pairs: list[tuple[int | None, int]] = []
     for task, evaluation in record.results():

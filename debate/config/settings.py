@@ -13,7 +13,8 @@ from typing import Annotated, Any, Literal, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from debate.backends import VLLM, Backend, Ollama, OpenAICompatible, Patience, RewardModel, ValueServer
+from debate.backends import VLLM, Backend, Ollama, OpenAICompatible, RetryPolicy, RewardModel, ValueServer
+from debate.bundled_judge import model_folder, settings_of
 from debate.config.evaluators import make_evaluator
 from debate.convergence import Over
 from debate.errors import ConfigError
@@ -21,7 +22,6 @@ from debate.evaluators.base import Evaluator
 from debate.evaluators.debate.candidate_order import CandidateOrder
 from debate.evaluators.debate.evaluator import DebateEvaluator
 from debate.evaluators.debate.settings import Mode
-from debate.judge import model_folder, settings_of
 from debate.scoring.tensor import Method
 from debate.types import Sampling
 from debate.yaml_files import Located, as_input_error, read_yaml
@@ -86,8 +86,8 @@ class ModelSettings(BaseModel):
                 raise ConfigError("goes with --backend openai, ollama or value_server", field="base_url")
             arguments["base_url"] = self.base_url
         if self.backend not in _IN_PROCESS:
-            of_patience = {field.name for field in fields(Patience)} & set(arguments)
-            arguments["patience"] = Patience(**{key: arguments.pop(key) for key in of_patience})
+            of_retry_policy = {field.name for field in fields(RetryPolicy)} & set(arguments)
+            arguments["retry_policy"] = RetryPolicy(**{key: arguments.pop(key) for key in of_retry_policy})
         kind = _BACKENDS[self.backend]
         try:
             return kind(model=model_folder(self.model or name), **arguments)

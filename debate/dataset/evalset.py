@@ -14,14 +14,14 @@ from pathlib import Path
 
 from debate.dataset.build import LocatedTask
 from debate.dataset.native_jsonl import read_native_jsonl
-from debate.dataset.opening import opened
 from debate.dataset.readers import records
+from debate.dataset.records import opened
 from debate.dataset.registry import FORMATS, Format, recognised
 from debate.dataset.table import NAMES, table
 from debate.errors import ConfigError, TaskError
 from debate.types import Task
 
-__all__ = ["FORMATS", "EvalSet", "Format", "Placed", "check_evalset", "read_evalset"]
+__all__ = ["FORMATS", "EvalSet", "Format", "LocatedTask", "check_evalset", "read_evalset"]
 
 _ANSWERS = ("answer_*.jsonl", "answer/*.jsonl", "model_answer/*.jsonl")
 """Where MT-bench puts answers, beside question.jsonl."""

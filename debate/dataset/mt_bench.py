@@ -1,6 +1,6 @@
 """MT-bench's files, and those of its forerunner Vicuna: questions, and one file of answers a model.
 
-A question of several turns is rendered as `debate.dataset.dialogue` says, `User, turn 1:` and so on; an answer
+A question of several turns is rendered as `debate.dataset.build` says, `User, turn 1:` and so on; an answer
 under `Assistant, turn 1:`, so that question and answer can be matched turn by turn.
 """
 
@@ -11,8 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from debate.dataset.build import LocatedTask, located_task
-from debate.dataset.dialogue import turns_text
+from debate.dataset.build import LocatedTask, located_task, turns_text
 from debate.dataset.join import Answers, by_key
 from debate.dataset.records import Record
 from debate.errors import TaskError

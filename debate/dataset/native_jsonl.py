@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any, NoReturn, cast
 
 from debate.dataset.build import wrong_best
-from debate.dataset.json_text import DuplicateKey, is_unicode, short, without_duplicates
-from debate.dataset.opening import opened
+from debate.dataset.records import DuplicateKey, is_unicode, opened, short, without_duplicates
 from debate.errors import TaskError
 from debate.types import Candidate, Task
 

@@ -11,8 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from debate.dataset.build import LocatedTask, located_task
-from debate.dataset.dialogue import content_text, messages_text
+from debate.dataset.build import LocatedTask, content_text, located_task, messages_text
 from debate.dataset.join import by_key
 from debate.dataset.readers import records
 from debate.dataset.records import Record

@@ -7,7 +7,7 @@ from typing import Any
 
 from debate.dataset.build import LocatedTask, located_task
 from debate.dataset.records import Record
-from debate.scoring.steps import ALL_RIGHT
+from debate.scoring.reducers import ALL_RIGHT
 from debate.types import Candidate
 
 

@@ -1,17 +1,21 @@
 """A record of a file and its place. Its getters refuse what is missing or of another kind, with file, line and field.
 
 Knows nothing of what a record means, or of how it was read.
+
+What Python's JSON decoder passes over in silence: keys that stand twice, texts that were cut inside a character.
+
+Opens what a user named, or says why it cannot be.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn, cast
+from typing import Any, BinaryIO, NoReturn, cast
 
-from debate.dataset.json_text import is_unicode
 from debate.errors import TaskError
 
 
@@ -90,3 +94,49 @@ class Record:
 
     def _field(self, field: str | None) -> str | None:
         return ".".join(part for part in (self.inside, field) if part) or None
+
+
+class DuplicateKey(Exception):
+    """A key that stands twice in one object, of which `json` would silently drop the first."""
+
+
+def without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The object of some pairs, for `object_pairs_hook`.
+
+    Raises:
+        DuplicateKey: with the key that stands twice.
+    """
+    data = dict(pairs)
+    if len(data) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise DuplicateKey(short(next(key for n, key in enumerate(keys) if key in keys[:n]))[1:-1])
+    return data
+
+
+def short(text: str) -> str:
+    """Quoted, on one line, and not too long for a message."""
+    return repr(text if len(text) <= 60 else text[:57] + "...")
+
+
+def is_unicode(text: str) -> bool:
+    """Whether it can be written as UTF-8: a lone surrogate, left where a text was cut inside a character, cannot."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+@contextmanager
+def opened(file: Path) -> Generator[BinaryIO]:
+    """The file in bytes: lines then end at line feeds alone, and not at the exotic breaks a text may hold."""
+    try:
+        if file.is_dir():
+            raise TaskError("is a folder, not an eval set", file=file, hint="name the JSONL file in it")
+        stream = file.open("rb")
+    except FileNotFoundError:
+        raise TaskError("there is no such file", file=file) from None
+    except (OSError, ValueError) as error:
+        raise TaskError(f"cannot be read: {getattr(error, 'strerror', None) or error}", file=file) from None
+    with stream:
+        yield stream

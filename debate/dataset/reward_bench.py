@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from debate.dataset.build import LocatedTask, in_hidden_order, located_task
-from debate.dataset.dialogue import content_text, messages_text
+from debate.dataset.build import LocatedTask, content_text, in_hidden_order, located_task, messages_text
 from debate.dataset.records import Record
 from debate.types import Candidate
 

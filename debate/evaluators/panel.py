@@ -20,8 +20,7 @@ from debate.evaluators.base import Evaluator, Footprint, RunContext, check_task
 from debate.evaluators.ensemble import common_scale, footprint, isolate_failures, models, rescale, validate_members
 from debate.evaluators.result import SelectionPolicy, build_evaluation
 from debate.flow import Flow, gather
-from debate.scoring.agreement import Rule, agreement, combine, consensus
-from debate.scoring.ranks import RankMethod
+from debate.scoring.agreement import RankMethod, Rule, agreement, combine, consensus
 from debate.types import FloatArray, Scale, Task
 
 By = Literal["scores", "ranks"]

@@ -18,13 +18,11 @@ import numpy as np
 from debate.compat import is_compat
 from debate.errors import ConfigError, ReplyError
 from debate.evaluation import Evaluation
-from debate.evaluators.asking import Parsed, generate_parsed
 from debate.evaluators.base import RunContext
 from debate.evaluators.early_stop import EarlyStop
-from debate.evaluators.judge import JudgeSettings
-from debate.evaluators.judge_prompts import JudgePrompts, check, names, rules
+from debate.evaluators.judge import JudgePrompts, JudgeSettings, check, names, rules
 from debate.evaluators.result import build_evaluation
-from debate.flow import Block, Completion, Flow, Generate, gather
+from debate.flow import Block, Completion, Flow, Generate, Parsed, gather, generate_parsed
 from debate.parsing.values import JsonField, ValueReader
 from debate.scoring.reducers import Reduction, confidence, reduce_samples, summarise
 from debate.types import Judgment, Scale, ScoreStatus, Task

@@ -19,17 +19,15 @@ import numpy as np
 
 from debate.errors import ConfigError, ReplyError
 from debate.evaluation import Evaluation
-from debate.evaluators.asking import Parsed, generate_parsed
 from debate.evaluators.base import RunContext
 from debate.evaluators.debate.candidate_order import label
-from debate.evaluators.judge import JudgeSettings
-from debate.evaluators.judge_prompts import JudgePrompts, check, names
+from debate.evaluators.judge import JudgePrompts, JudgeSettings, check, names
 from debate.evaluators.result import build_evaluation
-from debate.flow import Completion, Flow, Generate, gather
+from debate.flow import Completion, Flow, Generate, Parsed, gather, generate_parsed
 from debate.hashing import derive
 from debate.parsing.ballots import read_json_ballot
 from debate.parsing.schema import bounded_text, object_of
-from debate.prompts import Trusted
+from debate.templates import Trusted
 from debate.types import FloatArray, Judgment, Scale, Task
 from debate.voting import (
     Comparison,

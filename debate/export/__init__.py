@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-pass
+from debate.export import interop, preferences, tables
 from debate.export.writer import ExportSummary, Results
 
 
@@ -23,14 +23,14 @@ class Export:
 EXPORTS: Mapping[str, Export] = {
     "scores": Export(tables.write_scores, "scores.parquet", "every cell of S, one a row; .csv where the file says so"),
     "turns": Export(tables.write_turns, "turns.parquet", "every turn: comments, failures, memories"),
-    "preferences": Export(pairs.write_preferences, "preferences.jsonl", "prompt, chosen, rejected, margin"),
-    "inspect": Export(tools.write_inspect, "inspect.jsonl", "scores for inspect's precomputed_scores"),
-    "alpaca_eval": Export(pairs.write_alpaca_eval, "annotations.json", "AlpacaEval annotations, of pairs"),
-    "mt_bench": Export(tools.write_mt_bench, "judgments.jsonl", "MT-bench judgments, a score of 1 to 10 a model"),
+    "preferences": Export(preferences.write_preferences, "preferences.jsonl", "prompt, chosen, rejected, margin"),
+    "inspect": Export(interop.write_inspect, "inspect.jsonl", "scores for inspect's precomputed_scores"),
+    "alpaca_eval": Export(preferences.write_alpaca_eval, "annotations.json", "AlpacaEval annotations, of pairs"),
+    "mt_bench": Export(interop.write_mt_bench, "judgments.jsonl", "MT-bench judgments, a score of 1 to 10 a model"),
     "mt_bench_pairs": Export(
-        tools.write_mt_bench_pairs, "pair_judgments.jsonl", "MT-bench judgments, who wins of each two models"
+        interop.write_mt_bench_pairs, "pair_judgments.jsonl", "MT-bench judgments, who wins of each two models"
     ),
 }
 """By the names that `debate export --to` takes."""
 
-__all__ = ["EXPORTS", "Export", "Results", "Written"]
+__all__ = ["EXPORTS", "Export", "ExportSummary", "Results"]

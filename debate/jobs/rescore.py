@@ -11,7 +11,7 @@ from debate.errors import BackendUnavailableError
 from debate.evaluators.base import Evaluator
 from debate.flow import Completion
 from debate.runtime.runner import Runner
-from debate.store import RunRecord
+from debate.store import StoredRun
 
 
 class _Absent:
@@ -30,7 +30,7 @@ class _Absent:
     async def aclose(self) -> None: ...
 
 
-def rescore(record: RunRecord, evaluator: Evaluator, settings: str, models: Mapping[str, str]) -> int:
+def rescore(record: StoredRun, evaluator: Evaluator, settings: str, models: Mapping[str, str]) -> int:
     """Evaluate anew, from the record alone, what was evaluated under other settings; returns how many that was.
 
     What the record is not enough for, because the debate would go on, stays as it is.
@@ -48,7 +48,7 @@ def rescore(record: RunRecord, evaluator: Evaluator, settings: str, models: Mapp
     return sum(asyncio.run(_all(record, runner, evaluator, settings)))
 
 
-async def _all(record: RunRecord, runner: Runner, evaluator: Evaluator, settings: str) -> Iterable[bool]:
+async def _all(record: StoredRun, runner: Runner, evaluator: Evaluator, settings: str) -> Iterable[bool]:
     done: list[bool] = []
     for task in record.stale(settings):
         kept = await record.open(task, settings)

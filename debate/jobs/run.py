@@ -6,12 +6,15 @@
 
 The same run started again replays what is recorded and asks for the rest. Knows nothing of terminals; who wants to
 show progress passes a `RunListener`.
+
+The memory of a run: opened for it, counting ages to the run's beginning and tokens as its model does.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -24,7 +27,6 @@ from debate.errors import BackendUnavailableError, ConfigError, StoreError, Task
 from debate.evaluation import Evaluation
 from debate.evaluators.base import Evaluator, check_task
 from debate.flow import Completion
-from debate.jobs.recalling import recalling
 from debate.jobs.rescore import rescore
 from debate.jobs.results import ResultsFile
 from debate.jobs.run_directory import RunDirectory
@@ -32,8 +34,8 @@ from debate.runtime.budget import Budget
 from debate.runtime.run_registry import settings_digest
 from debate.runtime.runner import Retriever
 from debate.sql.connect import without_password
-from debate.store import RunRecord, Store
-from debate.store.totals import Totals
+from debate.store import Store, StoredRun
+from debate.store.queries import Totals
 
 _FIRST_WAIT = 1.0
 _LEFT = {"backend_dead", "run_ended"}
@@ -151,7 +153,7 @@ class Run:
         store = self.store or folder.store  # the one that was given may hold a password
         return RunDirectory(folder.path, folder.name, store, self.settings or folder.settings, about)
 
-    def _read_evalset(self, record: RunRecord) -> None:
+    def _read_evalset(self, record: StoredRun) -> None:
         """Take the tasks into the run, unless it has read the very same eval set before."""
         if self.evalset is None:
             return
@@ -159,7 +161,7 @@ class Run:
         if record.about.get("evalset_digest") != digest:
             record.read_evalset(self.evalset.tasks(), {"evalset": str(self.evalset.path), "evalset_digest": digest})
 
-    def _inherit(self, store: Store, record: RunRecord, watcher: RunListener) -> None:
+    def _inherit(self, store: Store, record: StoredRun, watcher: RunListener) -> None:
         parent = RunDirectory.existing(self.folder)
         if parent.store is not None:
             count = record.inherit(store.read(parent.name))
@@ -172,7 +174,7 @@ class Run:
         self,
         backends: Mapping[str, Backend],
         store: Store,
-        record: RunRecord,
+        record: StoredRun,
         folder: RunDirectory,
         watcher: RunListener,
     ) -> None:
@@ -213,7 +215,7 @@ class _Session:
     run: Run
     backends: Mapping[str, Backend]
     store: Store
-    record: RunRecord
+    record: StoredRun
     results: ResultsFile
     settings: str
     watcher: RunListener
@@ -253,3 +255,29 @@ def _write(what: Any, path: Path) -> None:
     except OSError as error:
         hint = "everything is recorded in the store; mend this, and the same command goes on from there"
         raise StoreError(f"{path}: cannot be written: {error.strerror}", hint=hint) from None
+
+
+BUILT_IN = "built-in"
+"""Stands for the seed memories alone, in a store of the run's own."""
+
+
+@contextmanager
+def recalling(url: str | None, now: float, backends: Mapping[str, Backend]) -> Generator[Retriever | None]:
+    """What agents recall from; None where there is no memory.
+
+    Raises:
+        ConfigError: for an address or an embedder that cannot be used.
+        StoreError: when the memory cannot be opened.
+    """
+    if url is None:
+        yield None
+        return
+    from debate.memory.locations import built_in, open_memory
+
+    with built_in() if url == BUILT_IN else open_memory(url) as memory:
+        yield memory.retriever(now=now, count_tokens=_counter(next(iter(backends.values()))))
+
+
+def _counter(backend: Backend) -> Callable[[str], int] | None:
+    """The tokenizer of the run's own model, where the backend has it."""
+    return getattr(backend, "count_tokens", None)

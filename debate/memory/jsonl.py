@@ -17,9 +17,18 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from debate.errors import ConfigError, InputError, StoreError
-from debate.memory.new_memory import NewMemory, memory_id
-from debate.memory.records import Kind, canonical, checked_metadata, checked_name, checked_source, checked_text, seconds
-from debate.plain_words import first_finding
+from debate.memory.records import (
+    Kind,
+    NewMemory,
+    canonical,
+    checked_metadata,
+    checked_name,
+    checked_source,
+    checked_text,
+    memory_id,
+    seconds,
+)
+from debate.yaml_files import first_finding
 
 _LONGEST_LINE = 4_000_000
 """Characters."""

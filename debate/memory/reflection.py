@@ -19,7 +19,7 @@ from debate.hashing import digest
 from debate.memory.store import MemoryStore
 from debate.parsing.json_extract import extract_json
 from debate.parsing.json_values import Number
-from debate.prompts import Templates, Trusted
+from debate.templates import Templates, Trusted
 from debate.types import Failure, Memory, Sampling, Task, Transcript, Turn
 
 _SHOWN = 240
@@ -92,7 +92,7 @@ def reflection(
     """
     fence = Trusted(digest("reflect", [memory.text for memory in memories])[:8])
     shown = [{"text": memory.text} for memory in memories]
-    context: dict[str, Any] = {"owner": collection, "memories": shown, "n": n, "fence": fence}
+    context: dict[str, Any] = {"owner": collection, "memories": shown, "n": n, "delimiter": fence}
     block = (templates or Templates()).render("memory/reflect.j2", context)
     error: ReplyError | None = None
     for attempt in range(retries + 1):

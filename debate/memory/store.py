@@ -23,17 +23,15 @@ from debate.memory.indexes.chroma import ChromaIndex, open_chroma, prefix_of
 from debate.memory.indexes.router import IndexChoice, IndexRouter
 from debate.memory.jsonl import read_memories, write_memories
 from debate.memory.maintenance import Maintenance, Report
-from debate.memory.new_memory import new_memories
-from debate.memory.newest import newest
 from debate.memory.recall.collection_cache import CollectionCache
 from debate.memory.recall.ranking import estimated_tokens
 from debate.memory.recall.request import RecallRequest, WeightsLike, request_for
 from debate.memory.recall.retriever import BatchingRetriever
 from debate.memory.recall.service import RecallService
 from debate.memory.recall.vectors import VectorCache
-from debate.memory.records import Moment, checked_kind, seconds
+from debate.memory.records import Moment, checked_kind, new_memories, seconds
 from debate.memory.tables import COLLECTIONS, MEMORIES
-from debate.memory.writer import Writer, conditions, kept_memories
+from debate.memory.writer import Writer, conditions, kept_memories, newest
 from debate.types import Memory
 
 
@@ -224,10 +222,10 @@ class MemoryStore:
             [each if isinstance(each, RecallRequest) else RecallRequest(**each) for each in requests]
         )
 
-    def recaller(
+    def retriever(
         self, now: Moment | None = None, *, count_tokens: Callable[[str], int] | None = None, **settings: Any
     ) -> BatchingRetriever:
-        """The store as an engine asks it: `Engine(backend, memory=store.recaller())`.
+        """The store as an engine asks it: `Engine(backend, memory=store.retriever())`.
 
         Args:
             now: the moment that ages are counted to in the whole run; None is now.

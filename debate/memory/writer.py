@@ -2,6 +2,8 @@
 
 Adding the same again changes nothing and gives the same ids, so that an interrupted job may simply be run again. Knows
 nothing of recalling.
+
+The memories that a collection got last.
 """
 
 from __future__ import annotations
@@ -14,9 +16,10 @@ from sqlalchemy import ColumnElement, Connection, delete, select, update
 from debate.memory.database import Database
 from debate.memory.embedders.base import Vectors
 from debate.memory.identity import check_embedder
-from debate.memory.new_memory import NewMemory
 from debate.memory.recall.vectors import VectorCache, text_hash
+from debate.memory.records import NewMemory
 from debate.memory.tables import COLLECTIONS, MEMORIES
+from debate.types import Memory
 
 _AT_ONCE = 256
 """Memories that are embedded and committed together: what a kill can cost, and no more."""
@@ -176,3 +179,15 @@ def _existing(connection: Connection, ids: Sequence[str]) -> list[str]:
 
 def _parts(values: Sequence[Any]) -> list[Sequence[Any]]:
     return [values[at : at + _IDS_AT_ONCE] for at in range(0, len(values), _IDS_AT_ONCE)]
+
+
+def newest(connection: Connection, collection: str, n: int) -> list[Memory]:
+    """Newest first, at most `n`; a moment that several share goes by the order in which they were added."""
+    query = (
+        select(MEMORIES)
+        .join(COLLECTIONS, COLLECTIONS.c.id == MEMORIES.c.collection_id)
+        .where(COLLECTIONS.c.name == collection)
+        .order_by(MEMORIES.c.created_at.desc(), MEMORIES.c.seq.desc())
+        .limit(n)
+    )
+    return [Memory(row.text, row.id, collection, kind=row.kind, source=row.source) for row in connection.execute(query)]

@@ -115,7 +115,7 @@ def read_json_ballot(
     labels: {label: index}; compared without capitals. What `tie` names is a ballot that prefers none, `()`.
 
     Raises:
-        ReplyError: those of `debate.parsing.json_extract.read_value`; missing_key, no_ranking, unknown_candidate or duplicate.
+        ReplyError: as `extract_json`; missing_key, no_ranking, unknown_candidate or duplicate.
     """
     value = extract_json(reply, finish_reason=finish_reason)
     members = cast("dict[str, object]", value) if isinstance(value, dict) else {}

@@ -1,8 +1,7 @@
 """Checks what a judge replied against what was asked, and writes the JSON schema it is asked to follow.
 
-`parse_reply` returns exactly what was said or raises `ReplyError`; it never clamps, fills in or guesses. How a JSON
-value is found in a text is the work of `debate.parsing.json_extract`. This module knows nothing of prompts, models or retries,
-and of candidates and components only their names. The reply format:
+`parse_reply` returns exactly what was said or raises `ReplyError`; it never clamps, fills in or guesses. Knows nothing
+of prompts, models or retries, and of candidates and components only their names. The reply format:
 
     {"overall": str, "candidates": {label: {"comment": str, "scores": {component: number}}}}
 """

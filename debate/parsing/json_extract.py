@@ -32,7 +32,7 @@ _BRACKET = re.compile(
 
 
 def extract_json(text: str, *, finish_reason: str = "stop") -> object:
-    """The value that a reply holds, as `debate.parsing.json_values.decode` gives it; an object, unless the text is all JSON.
+    """The value that a reply holds, as `json_values.decode` gives it; an object, unless the text is all JSON.
 
     A byte order mark and one leading `<think>` block are dropped. With `finish_reason="length"` only a text that is
     JSON as a whole is read.

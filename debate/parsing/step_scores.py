@@ -3,7 +3,7 @@
     <analysis>...</analysis><score>85</score>        a score on -100..100
     <is solved>yes</is solved>                       whether the step is the complete solution
 
-They know nothing of the other steps: `debate.scoring.steps` puts their scores together.
+They know nothing of the other steps: `debate.scoring.reducers` puts their scores together.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Literal
 from debate.compat import is_compat
 from debate.parsing.json_values import shown, unreadable
 from debate.parsing.text import read_number, tagged
-from debate.scoring.steps import STEP_SCALE
+from debate.scoring.reducers import STEP_SCALE
 
 _ANSWERS = {"yes": True, "no": False}
 

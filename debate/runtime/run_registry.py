@@ -18,7 +18,7 @@ from debate.hashing import digest
 from debate.journal import RunJournal
 
 if TYPE_CHECKING:  # it loads SQLAlchemy
-    from debate.store import RunRecord, Store
+    from debate.store import Store, StoredRun
 
 
 def settings_digest(evaluator: Evaluator) -> str:
@@ -44,7 +44,7 @@ class RunRegistry:
         self._backends = backends
         self._context = context
         self._store: Store | None = None
-        self._runs: dict[str, tuple[str, RunRecord]] = {}
+        self._runs: dict[str, tuple[str, StoredRun]] = {}
         self._lock = threading.Lock()
 
     def records(self, run: str | RunJournal | None, evaluators: Sequence[Evaluator]) -> dict[int, Recorded]:
@@ -76,7 +76,7 @@ class RunRegistry:
                 self._store.close()
             self._store = None
 
-    def _run(self, name: str | None, evaluator: dict[str, Any], *, several: bool) -> RunRecord:
+    def _run(self, name: str | None, evaluator: dict[str, Any], *, several: bool) -> StoredRun:
         from debate.store.identity import prompt_identity
         from debate.store.store import new_run_name
 

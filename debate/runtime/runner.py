@@ -44,14 +44,14 @@ class Retriever(Protocol):
 class HasRetriever(Protocol):
     """A store of memories that makes a recaller, such as `debate.memory.MemoryStore`."""
 
-    def recaller(self) -> Retriever:
+    def retriever(self) -> Retriever:
         """One that counts ages to now."""
         ...
 
 
 def as_retriever(memory: Retriever | HasRetriever | None) -> Retriever | None:
     """What flows are to ask: a memory as it is, a store's recaller, or nothing."""
-    return memory.recaller() if isinstance(memory, HasRetriever) else memory
+    return memory.retriever() if isinstance(memory, HasRetriever) else memory
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Array mathematics of scores: normalized scores, softmax, reductions, agreement. Knows nothing of prompts or models."""
+"""Maths of score arrays: normalized scores, softmax, reductions, agreement. Knows nothing of prompts or models."""
 
 from debate.scoring.normalization import normalize_scores
 from debate.scoring.reducers import confidence

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from debate.compat import is_compat
-from debate.scoring.ranks import average_ranks
+from debate.scoring.agreement import average_ranks
 from debate.types import FloatArray, Scale
 
 Normalisation = Literal["minmax", "zscore", "sigmoid", "rank", "scale"]

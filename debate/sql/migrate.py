@@ -49,7 +49,7 @@ def _upgrade(connection: Connection) -> None:
     from alembic.config import Config
 
     config = Config()
-    config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
+    config.set_main_option("script_location", str(Path(__file__).parents[1] / "store" / "migrations"))
     config.attributes["connection"] = connection
     command.upgrade(config, "head")
 

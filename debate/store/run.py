@@ -14,19 +14,27 @@ from debate.evaluation import Evaluation
 from debate.flow import RunContext
 from debate.store.database import Database
 from debate.store.lease import Lease
-from debate.store.queries import all_calls, inherited_answers, kept_answers, kept_evaluations, take_over
+from debate.store.queries import (
+    Totals,
+    accuracy_by_group,
+    all_calls,
+    inherited_answers,
+    kept_answers,
+    kept_evaluations,
+    take_over,
+    totals,
+)
 from debate.store.serialization import as_task
 from debate.store.tables import CALLS, EVALUATIONS, TASKS, TURNS
 from debate.store.task_journal import SqlTaskJournal
 from debate.store.tasks import add_task, add_tasks
-from debate.store.totals import Totals, accuracy_by_group, totals
 from debate.types import Task
 
 _CHUNK = 200
 """Tasks that are read at a time."""
 
 
-class Run:
+class StoredRun:
     """A run. Made by `Store.run`, which holds its lease, or by `Store.read`, which holds none and only looks.
 
     Attributes:
@@ -212,7 +220,7 @@ class Run:
                 )
         return len(rows)
 
-    def inherit(self, parent: Run) -> int:
+    def inherit(self, parent: StoredRun) -> int:
         """Take over the answers that another run, also of another store, has for the same tasks; returns how many.
 
         They count wherever the same is asked of the same task under the same seed.

@@ -17,7 +17,7 @@ from debate.store.database import Database
 from debate.store.identity import differences, prompt_identity
 from debate.store.lease import Lease, holder, take_lease
 from debate.store.reply_cache import DAY, ReplyCache
-from debate.store.run import Run
+from debate.store.run import StoredRun
 from debate.store.tables import RUNS
 
 _SHOWN = 5
@@ -68,7 +68,7 @@ class Store:
         seed: int = 0,
         today: str | None = None,
         about: Mapping[str, Any] | None = None,
-    ) -> Run:
+    ) -> StoredRun:
         """Hold the run of that name; it is made where there is none.
 
         `identity` is what shapes the run's prompts, as plain data; keys called `aggregation` are left out of it.
@@ -110,7 +110,7 @@ class Store:
             connection.execute(update(RUNS).where(RUNS.c.id == row.id).values(holder=holder()))
         return connection.execute(select(RUNS).where(RUNS.c.name == name)).one()
 
-    def read(self, name: str | None = None) -> Run:
+    def read(self, name: str | None = None) -> StoredRun:
         """A run to look at, without holding it; None where there is but one.
 
         Raises:
@@ -124,9 +124,11 @@ class Store:
             raise ConfigError(problem, file=self.place, field="run", hint=f"runs here: {there}")
         return self._record(found[0], None)
 
-    def _record(self, row: Any, lease: Lease | None) -> Run:
+    def _record(self, row: Any, lease: Lease | None) -> StoredRun:
         context = RunContext(row.seed, row.today)
-        return Run(self._database, row.id, row.name, context, started_at=row.created_at, about=row.about, lease=lease)
+        return StoredRun(
+            self._database, row.id, row.name, context, started_at=row.created_at, about=row.about, lease=lease
+        )
 
     def runs(self) -> list[str]:
         """The names of all runs, oldest first."""

@@ -36,7 +36,7 @@ INHERITED = -1
 
 @dataclass(slots=True)
 class SqlTaskJournal:
-    """A task's record in the store. Made by `Run.open`."""
+    """A task's record in the store. Made by `StoredRun.open`."""
 
     database: Database
     run_id: int

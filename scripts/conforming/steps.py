@@ -7,8 +7,7 @@ from typing import Any
 from conforming.cases import Input, numbers
 from conforming.verdicts import Answer
 from debate.parsing.step_scores import read_is_solved, read_step_score
-from debate.scoring.reducers import pass_at_k
-from debate.scoring.steps import StepReduction, reduce_steps, step_accuracy
+from debate.scoring.reducers import StepReduction, pass_at_k, reduce_steps, step_accuracy
 
 REDUCTIONS: dict[str, StepReduction] = {"min": "min", "prod": "product", "last": "last"}
 

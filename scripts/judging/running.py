@@ -13,9 +13,9 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from debate import DebateEvaluator, Engine, Evaluation, Task, judge
+from debate import DebateEvaluator, Engine, Evaluation, Task, bundled_judge
 from debate.memory import HashingEmbedder, MemoryStore
-from debate.persona import MemorySettings
+from debate.profiles import MemorySettings
 from debate.types import Sampling
 from judging.measuring import difference, is_right, paired, share
 from judging.samples import as_task, judge_profile
@@ -78,10 +78,10 @@ class Measurement:
         }
 
     def _engine(self, **more: Any) -> Engine:
-        return Engine(judge.backend(self.model, max_num_seqs=64), seed=self.seed, **more)
+        return Engine(bundled_judge.backend(self.model, max_num_seqs=64), seed=self.seed, **more)
 
     def _evaluator(self, **settings: Any) -> DebateEvaluator:
-        return judge.evaluator(self.model, **{"rounds": ROUNDS, "convergence": CONVERGENCE, **settings})
+        return bundled_judge.evaluator(self.model, **{"rounds": ROUNDS, "convergence": CONVERGENCE, **settings})
 
     def _one_judge(self) -> DebateEvaluator:
         profile = judge_profile()

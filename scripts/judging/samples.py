@@ -17,9 +17,8 @@ from debate.evaluators.debate.candidate_order import Ordering
 from debate.evaluators.debate.prompts import DebatePrompts
 from debate.evaluators.debate.settings import CELL_SCALE
 from debate.flow import Prompt
-from debate.persona import Profile
-from debate.profiles import load_profile
-from debate.prompts import Templates
+from debate.profiles import Profile, load_profile
+from debate.templates import Templates
 from debate.types import Candidate, Memory, Task, Turn
 from judging.talk import PERSONAS, Said, say
 from judging.world import WORDS, Question, make_question, rule_text, wrong_answer

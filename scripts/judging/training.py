@@ -18,8 +18,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from debate import judge
-from debate.judge.asked import FILE
+from debate import bundled_judge
+from debate.bundled_judge.model_defaults import FILE
 from judging.batches import Encoder, in_background
 from judging.samples import Sample, make_sample
 from judging.tokens import train_tokenizer
@@ -182,7 +182,7 @@ def _save(plan: Plan, model: Any, optimizer: Any, step: int, seconds: float) -> 
     torch.save(state, plan.folder / "checkpoint.new")
     (plan.folder / "checkpoint.new").replace(plan.folder / "checkpoint.pt")
     model.save_pretrained(plan.folder)
-    (plan.folder / FILE).write_bytes((judge.model_path() / FILE).read_bytes())
+    (plan.folder / FILE).write_bytes((bundled_judge.model_path() / FILE).read_bytes())
 
 
 def _say(text: str) -> None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from debate.backends import Call, Patience
+from debate.backends import Call, RetryPolicy
 from debate.backends.http.client import HTTPBackend
 from debate.flow import Completion, Prompt, Segment
 from debate.parsing.debate_reply import reply_schema
 from debate.types import Sampling, Task
 
 SCHEMA = reply_schema(["A", "B"], ["c0", "c1"])
-QUICK = Patience(first_wait=0.001, longest_wait=0.01, timeout=2, deadline=8)
+QUICK = RetryPolicy(first_wait=0.001, longest_wait=0.01, timeout=2, deadline=8)
 
 
 def call_of(text: str = "Judge.", **changes: Any) -> Call:

@@ -7,7 +7,7 @@ from pathlib import Path
 from debate import Component, Engine, Persona, Profile
 from debate.backends import Scripted
 from debate.memory import HashingEmbedder, MemoryStore
-from debate.persona import MemorySettings
+from debate.profiles import MemorySettings
 from tests.small_flows import Counted, debates, tasks
 
 PROFILE = Profile(

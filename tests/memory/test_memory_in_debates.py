@@ -11,7 +11,7 @@ import pytest
 from debate import DebateEvaluator, Engine, Profile, Task
 from debate.flow import Call, Completion, Recall, RunContext
 from debate.memory import HashingEmbedder, MemoryStore
-from debate.persona import Component, MemorySettings, Persona
+from debate.profiles import Component, MemorySettings, Persona
 from debate.runtime.runner import Retriever, Runner
 from debate.types import Memory
 
@@ -49,7 +49,7 @@ def prompts_of(engine: Engine, memory: MemoryStore | None, asked: list[Recall] |
         if call.info["attempt"] == 0:
             found[call.info["agent"]].append("\n".join(message["content"] for message in call.messages))
 
-    recaller = None if memory is None else Noting(memory.recaller())
+    recaller = None if memory is None else Noting(memory.retriever())
     # The engine's own runner has no memory; another one shares its backend, on its loop.
     runner = Runner(engine.backends, RunContext(3, "2026-01-31"), memory=recaller, observe=note)
     engine._loop.run(runner.evaluate(evaluator(), TASK))  # pyright: ignore[reportPrivateUsage]

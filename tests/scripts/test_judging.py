@@ -16,7 +16,7 @@ from judging.samples import LABELS, judge_profile, make_sample
 from judging.talk import COMPONENTS, say
 from judging.world import KINDS, Question, make_question, wrong_answer
 
-from debate import judge
+from debate import bundled_judge
 from debate.flow import Segment
 from debate.parsing.debate_reply import parse_reply
 
@@ -134,7 +134,7 @@ def test_a_critic_and_a_supporter_lean_apart_on_a_hard_question_and_meet_once_th
 @pytest.fixture(scope="module")
 def encoder() -> Encoder:
     transformers: Any = pytest.importorskip("transformers")
-    return Encoder(transformers.AutoTokenizer.from_pretrained(judge.model_path()))
+    return Encoder(transformers.AutoTokenizer.from_pretrained(bundled_judge.model_path()))
 
 
 def learnt(encoder: Encoder, row: tuple[list[int], list[int]]) -> list[str]:

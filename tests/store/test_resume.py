@@ -15,9 +15,9 @@ from debate.backends import Call, Scripted
 from debate.errors import BackendUnavailableError, BudgetExceededError, CallError, ConfigError, RunMismatchError
 from debate.evaluators.base import Evaluator
 from debate.flow import Recall
-from debate.persona import Component, MemorySettings, Persona, Profile
+from debate.profiles import Component, MemorySettings, Persona, Profile
 from debate.runtime.budget import Budget
-from debate.store import RunRecord, Store
+from debate.store import Store, StoredRun
 from debate.types import Memory
 from tests.small_flows import Counted, by_seed, debates, gathers, plain, tasks
 
@@ -70,7 +70,7 @@ def sometimes_bad(call: Call) -> str:
     return by_seed(call)
 
 
-def read(store: Store, run: str = "r") -> RunRecord:
+def read(store: Store, run: str = "r") -> StoredRun:
     return store.read(run)
 
 
@@ -211,7 +211,7 @@ def retried(store: Store, script: Counted, evaluator: Evaluator | None = None) -
         return [plain(each) for each in engine.evaluate_batch(tasks(3), evaluator or debates(), run="r")]
 
 
-def engine_record(engine: Engine) -> RunRecord:
+def engine_record(engine: Engine) -> StoredRun:
     (held,) = engine._recording._runs.values()  # pyright: ignore[reportPrivateUsage]
     return held[1]
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from debate.errors import ConfigError, RunLockedError, RunMismatchError, TaskError
-from debate.store import RunRecord, Store
+from debate.store import Store, StoredRun
 from debate.types import Candidate, Task
 
 IDENTITY = {"evaluator": {"name": "e", "personas": [{"role": "a"}], "aggregation": {"rounds": 3}}, "models": {"m": "m"}}
@@ -34,7 +34,7 @@ def named(*names: str | None, x: str = "x") -> list[tuple[Task, str, int]]:
     return placed(*(Task(x, ["a"], name) for name in names))
 
 
-def pending(record: RunRecord) -> list[str]:
+def pending(record: StoredRun) -> list[str]:
     return [task.id for task in record.pending("s")]
 
 

@@ -1,4 +1,4 @@
-"""What backends that talk to a server share: a slot, patience, neutral messages, and the fault of whatever went wrong.
+"""What backends that talk to a server share: slots, retries, escaped special tokens, and one error for every fault.
 
 A server's own adapter says how one attempt is made. Knows no particular server.
 """
@@ -14,8 +14,7 @@ from debate.backends.base import Call, Capacity
 from debate.backends.http.special_tokens import escape_special_tokens
 from debate.errors import ConfigError
 from debate.flow import Completion
-from debate.net.retrier import Retrier
-from debate.net.retry import RetryPolicy
+from debate.net.retry import Retrier, RetryPolicy
 from debate.net.urls import check_base_url
 
 log = logging.getLogger("debate")
@@ -24,7 +23,7 @@ log = logging.getLogger("debate")
 class HTTPBackend(ABC):
     """A chat server at `base_url` that is asked at most `slots` times at once."""
 
-    def __init__(self, model: str, base_url: str, *, slots: int, patience: RetryPolicy | None) -> None:
+    def __init__(self, model: str, base_url: str, *, slots: int, retry_policy: RetryPolicy | None) -> None:
         if not model.strip():
             raise ConfigError("must not be empty", field="model")
         if slots < 1:
@@ -32,12 +31,12 @@ class HTTPBackend(ABC):
         self.model = model
         self.base_url = check_base_url(base_url)
         self.capacity = Capacity(slots)
-        self.patience = patience or RetryPolicy()
+        self.retry_policy = retry_policy or RetryPolicy()
         self._begin()
 
     def _begin(self) -> None:
         """Forget the troubles of an earlier start. What waits here belongs to the event loop it first waits on."""
-        self.persistence = Retrier(self.patience, f"{self.model} at {self.base_url}")
+        self.persistence = Retrier(self.retry_policy, f"{self.model} at {self.base_url}")
         self._room = asyncio.Semaphore(self.capacity.slots)
 
     async def generate(self, call: Call) -> Completion:

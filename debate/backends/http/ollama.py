@@ -29,7 +29,7 @@ class Ollama(HTTPBackend):
         base_url: of the server, without `/api`.
         context_length: tokens of prompt and reply together (`num_ctx`); a prompt that does not fit fails its call.
         slots: most requests under way at once; Ollama itself works on OLLAMA_NUM_PARALLEL.
-        patience: timeouts, attempts and the circuit breaker.
+        retry_policy: timeouts, attempts and the circuit breaker.
     """
 
     def __init__(
@@ -39,9 +39,9 @@ class Ollama(HTTPBackend):
         *,
         context_length: int = 16384,
         slots: int = 8,
-        patience: RetryPolicy | None = None,
+        retry_policy: RetryPolicy | None = None,
     ) -> None:
-        super().__init__(model, base_url.rstrip("/").removesuffix("/api"), slots=slots, patience=patience)
+        super().__init__(model, base_url.rstrip("/").removesuffix("/api"), slots=slots, retry_policy=retry_policy)
         if context_length < 1:
             raise ConfigError(f"must be at least 1, got {context_length}", field="context_length")
         self._context_length = context_length
@@ -54,7 +54,7 @@ class Ollama(HTTPBackend):
 
             self._begin()
             limits = httpx2.Limits(max_connections=self.capacity.slots)
-            self._client = httpx2.AsyncClient(timeout=self.patience.timeout, limits=limits, follow_redirects=False)
+            self._client = httpx2.AsyncClient(timeout=self.retry_policy.timeout, limits=limits, follow_redirects=False)
 
     async def aclose(self) -> None:
         """Close the connections."""

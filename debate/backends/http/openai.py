@@ -38,7 +38,7 @@ class OpenAICompatible(HTTPBackend):
         base_url: up to and with `/v1`; None takes OPENAI_BASE_URL, or OpenAI's own.
         api_key_env: the environment variable that holds the key.
         slots: most requests under way at once.
-        patience: timeouts, attempts and the circuit breaker.
+        retry_policy: timeouts, attempts and the circuit breaker.
         structured: the form to send schemas in, one of `schema_forms.FORMS`; None finds out.
         extra_body: further fields for every request, such as {"chat_template_kwargs": {...}}.
     """
@@ -50,12 +50,12 @@ class OpenAICompatible(HTTPBackend):
         *,
         api_key_env: str = "OPENAI_API_KEY",
         slots: int = 64,
-        patience: RetryPolicy | None = None,
+        retry_policy: RetryPolicy | None = None,
         structured: str | None = None,
         extra_body: Mapping[str, Any] | None = None,
     ) -> None:
         address = base_url or os.environ.get("OPENAI_BASE_URL") or "https://api.openai.com/v1"
-        super().__init__(model, address, slots=slots, patience=patience)
+        super().__init__(model, address, slots=slots, retry_policy=retry_policy)
         self._given_form = structured
         self.forms = ResponseFormat(structured, self.base_url)
         self._renamed: dict[str, str | None] = {}
@@ -84,7 +84,7 @@ class OpenAICompatible(HTTPBackend):
             api_key=key or "none",
             base_url=self.base_url,
             max_retries=0,
-            timeout=self.patience.timeout,
+            timeout=self.retry_policy.timeout,
             http_client=DefaultAsyncHttpxClient(follow_redirects=False),
         )
 

@@ -54,7 +54,7 @@ class ValueServer(HTTPBackend):
         model: what calls and records name it.
         batch_size: most steps in one request; 1 sends the form for one.
         slots: most steps under way at once.
-        patience: timeouts, attempts and the circuit breaker.
+        retry_policy: timeouts, attempts and the circuit breaker.
         transport: of the HTTP client, for tests and proxies of your own.
     """
 
@@ -65,10 +65,10 @@ class ValueServer(HTTPBackend):
         model: str = "value",
         batch_size: int = 16,
         slots: int = 64,
-        patience: RetryPolicy | None = None,
+        retry_policy: RetryPolicy | None = None,
         transport: httpx2.AsyncBaseTransport | None = None,
     ) -> None:
-        super().__init__(model, base_url.rstrip("/").removesuffix("/forward"), slots=slots, patience=patience)
+        super().__init__(model, base_url.rstrip("/").removesuffix("/forward"), slots=slots, retry_policy=retry_policy)
         if batch_size < 1:
             raise ConfigError(f"must be at least 1, got {batch_size}", field="batch_size")
         self._batch_size = batch_size
@@ -83,7 +83,7 @@ class ValueServer(HTTPBackend):
 
             self._begin()
             self._client = httpx2.AsyncClient(
-                timeout=self.patience.timeout, follow_redirects=False, transport=self._transport
+                timeout=self.retry_policy.timeout, follow_redirects=False, transport=self._transport
             )
             self._batcher = MicroBatcher(self._post, self._batch_size)
 

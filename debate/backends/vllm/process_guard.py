@@ -1,8 +1,9 @@
 """Ends an engine's processes when the process that started them is gone, however it ended.
 
-vLLM's processes notice a parent that was killed late or never, and hold their memory meanwhile. A `OrphanReaper` marks them by
-an environment variable that they inherit, and starts a tiny process that waits for the parent's end and then kills
-whatever bears the mark. Linux only; elsewhere it does nothing. Run as a script, this file is that tiny process.
+vLLM's processes notice late or never that their parent was killed, and hold their memory meanwhile. An `OrphanReaper`
+marks them by an environment variable that they inherit, and starts a tiny process that waits for the parent's end and
+then kills whatever bears the mark. Linux only; elsewhere it does nothing. Run as
+a script, this file is that tiny process.
 """
 
 from __future__ import annotations

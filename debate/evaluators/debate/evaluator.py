@@ -19,16 +19,15 @@ import numpy as np
 from debate.convergence import coefficient_of_variation, has_converged
 from debate.errors import ReplyError
 from debate.evaluation import Evaluation
-from debate.evaluators.asking import generate_parsed
 from debate.evaluators.base import RunContext
 from debate.evaluators.debate.candidate_order import arrange, base_order
 from debate.evaluators.debate.prompts import DebatePrompts
 from debate.evaluators.debate.settings import CELL_SCALE, DebateSettings
 from debate.evaluators.result import SelectionPolicy
-from debate.flow import Completion, Flow, Generate, Prompt, Recall, gather, recall
+from debate.flow import Completion, Flow, Generate, Prompt, Recall, gather, generate_parsed, recall
 from debate.hashing import derive
 from debate.parsing.debate_reply import ParsedReply, parse_reply, reply_schema
-from debate.persona import Profile
+from debate.profiles import Profile
 from debate.scoring.tensor import normalize_tensor
 from debate.selection import argmax
 from debate.types import Failure, FloatArray, InvalidReply, Memory, StopReason, Task, Transcript, Turn

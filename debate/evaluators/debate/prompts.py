@@ -18,9 +18,8 @@ from typing import Any
 from debate.errors import ReplyError
 from debate.evaluators.debate.candidate_order import Ordering
 from debate.flow import Block, Prompt
-from debate.hashing import digest
-from debate.persona import Component, Persona, Profile
-from debate.prompts import Templates, Trusted
+from debate.profiles import Component, Persona, Profile
+from debate.templates import Templates, Trusted, task_delimiter
 from debate.types import Memory, Scale, Task, Turn
 
 SYSTEM, TASK, TURN, AGENT, RETRY = (f"debate/{name}.j2" for name in ("system", "task", "turn", "agent", "retry"))
@@ -46,7 +45,7 @@ class DebatePrompts:
         self._task = task
         self._ordering = ordering
         self._history_scores = history_scores
-        self._fence = Trusted(fence(task))
+        self._delimiter = Trusted(task_delimiter(task))
         self._system = _system_block(templates, profile.components, scale, today)
         self._task_blocks: dict[tuple[int, ...], Block] = {}
         self._turn_blocks: dict[tuple[int, str], Block] = {}
@@ -72,7 +71,7 @@ class DebatePrompts:
     def _turn_block(self, turn: Turn) -> Block:
         key = (turn.round, turn.agent)
         if key not in self._turn_blocks:
-            context = turn_context(turn, self._profile, self._fence, with_scores=self._history_scores)
+            context = turn_context(turn, self._profile, self._delimiter, with_scores=self._history_scores)
             self._turn_blocks[key] = self._templates.render(TURN, context)
         return self._turn_blocks[key]
 
@@ -83,21 +82,8 @@ class DebatePrompts:
             "agreement": persona.agreement,
             "memories": [{"text": memory.text} for memory in memories],
             "is_first": is_first,
-            "fence": self._fence,
+            "delimiter": self._delimiter,
         }
-
-
-def fence(task: Task) -> str:
-    """A word that marks where untrusted text begins and ends; drawn so that it does not occur in that text."""
-    return fence_of(task.x, *task.context, *(candidate.text for candidate in task.candidates))
-
-
-def fence_of(*texts: str) -> str:
-    """A fence for some texts, in none of which it occurs."""
-    word = digest("fence", *texts)[:8]
-    while any(word in text for text in texts):
-        word = digest("fence", word)[:8]
-    return word
 
 
 @lru_cache(maxsize=16)
@@ -123,11 +109,11 @@ def task_context(task: Task, ordering: Ordering, agent: int) -> dict[str, Any]:
         "candidates": [
             {"label": Trusted(label), "text": task.candidates[j].text} for label, j in ordering.shown(agent).items()
         ],
-        "fence": Trusted(fence(task)),
+        "delimiter": Trusted(task_delimiter(task)),
     }
 
 
-def turn_context(turn: Turn, profile: Profile, fence: Trusted, *, with_scores: bool) -> dict[str, Any]:
+def turn_context(turn: Turn, profile: Profile, delimiter: Trusted, *, with_scores: bool) -> dict[str, Any]:
     """What `debate/turn.j2` may use."""
     names = [component.name for component in profile.components]
     return {
@@ -147,7 +133,7 @@ def turn_context(turn: Turn, profile: Profile, fence: Trusted, *, with_scores: b
             }
             for label, j in sorted(turn.labels.items(), key=lambda shown: (len(shown[0]), shown[0]))  # Z before AA
         ],
-        "fence": fence,
+        "delimiter": delimiter,
     }
 
 
@@ -173,12 +159,12 @@ def check_templates(templates: Templates, profile: Profile, scale: Scale) -> Non
         "memories": [{"text": "memory"}],
         "is_first": True,
         "labels": ["A", "B"],
-        "fence": Trusted("fence"),
+        "delimiter": Trusted("delimiter"),
     }
     templates.check(SYSTEM, system_context(profile.components, scale, "2000-01-01"))
     templates.check(TASK, task_context(task, ordering, 0))
     for with_scores in (True, False):
-        templates.check(TURN, turn_context(turn, profile, Trusted("fence"), with_scores=with_scores))
+        templates.check(TURN, turn_context(turn, profile, Trusted("delimiter"), with_scores=with_scores))
     templates.check(AGENT, agent_context)
     templates.check(AGENT, {**agent_context, "agreement": None, "memories": [], "is_first": False})
     templates.check(RETRY, {"error": "error"})

@@ -18,10 +18,9 @@ from debate.errors import ConfigError
 from debate.evaluators.base import Footprint
 from debate.evaluators.debate.candidate_order import CandidateOrder
 from debate.evaluators.debate.prompts import TEMPLATE_NAMES, check_templates
-from debate.persona import Component, Persona, Profile
-from debate.profiles import load_profile
-from debate.prompts import Templates
+from debate.profiles import Component, Persona, Profile, load_profile
 from debate.scoring.tensor import Method, normalize_tensor
+from debate.templates import Templates
 from debate.types import FloatArray, Sampling, Scale, Task
 
 Mode = Literal["sequential", "simultaneous", "independent"]

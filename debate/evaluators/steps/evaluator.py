@@ -3,7 +3,7 @@
     split each candidate into steps;  let the judge score each with what was said before it
     reduce a line's step scores -> the candidate's score;  its first wrong step
 
-Who judges is in `step_judges`; the arithmetic in `debate.scoring.steps`.
+Who judges is in `step_judges`; the arithmetic in `debate.scoring.reducers`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from debate.evaluators.base import Footprint, RunContext
 from debate.evaluators.result import SelectionPolicy, build_evaluation
 from debate.evaluators.steps.prompted import PromptedSteps, Solution, StepJudge, mean_samples, with_place
 from debate.flow import Flow
-from debate.scoring.steps import StepReduction, first_wrong_step, reduce_steps
+from debate.scoring.reducers import StepReduction, first_wrong_step, reduce_steps
 from debate.types import Candidate, Failure, Judgment, Scale, Task
 
 

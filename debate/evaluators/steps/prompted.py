@@ -10,18 +10,15 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol, cast
 
 from debate.errors import ReplyError
-from debate.evaluators.asking import Parsed, generate_parsed
 from debate.evaluators.base import Footprint
-from debate.evaluators.judge import JudgeSettings
-from debate.evaluators.judge_prompts import JudgePrompts, check, names, rules
-from debate.flow import Completion, Flow, Generate, gather
+from debate.evaluators.judge import JudgePrompts, JudgeSettings, check, names, rules
+from debate.flow import Completion, Flow, Generate, Parsed, gather, generate_parsed
 from debate.parsing.json_extract import extract_json
 from debate.parsing.json_values import unreadable
 from debate.parsing.schema import bounded_text, object_of
 from debate.parsing.step_scores import read_is_solved, read_step_score
 from debate.parsing.values import JsonField, ValueReader
-from debate.scoring.reducers import summarise
-from debate.scoring.steps import STEP_SCALE
+from debate.scoring.reducers import STEP_SCALE, summarise
 from debate.types import Failure, Judgment, Scale, Task
 
 

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
 
-from debate.evaluators.asking import Parsed, generate_parsed
 from debate.evaluators.base import Footprint
 from debate.evaluators.steps.prompted import Solution
-from debate.flow import Completion, Flow, Generate, Messages, gather
+from debate.flow import Completion, Flow, Generate, Messages, Parsed, gather, generate_parsed
 from debate.parsing.json_extract import extract_json
 from debate.parsing.json_values import Number, unreadable
 from debate.parsing.text import in_range

@@ -12,9 +12,8 @@ from collections.abc import Callable
 from typing import Literal, get_args
 
 from debate.errors import ConfigError, StoreError
-from debate.memory.indexes.base import VectorIndex
+from debate.memory.indexes.base import ExactIndex, VectorIndex
 from debate.memory.indexes.chroma import ChromaIndex
-from debate.memory.indexes.exact import ExactIndex
 from debate.memory.recall.snapshot import Snapshot
 
 IndexChoice = Literal["auto", "exact", "chroma"]

@@ -1,0 +1,46 @@
+"""Small files in the formats that people have, and how tests read them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from debate.dataset.evalset import EvalSet
+from debate.types import Task
+
+DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
+needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="the labelled data is not beside the checkout")
+
+Row = dict[str, Any]
+
+
+def lines(path: Path, *rows: Row) -> Path:
+    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    return path
+
+
+def array(path: Path, *rows: Row) -> Path:
+    path.write_text(json.dumps(rows, indent=2), encoding="utf-8")
+    return path
+
+
+def read(path: Path, format_: str, **more: Any) -> list[Task]:
+    """The tasks, once recognised without help."""
+    evalset = EvalSet(path, **more)
+    assert evalset.recognised() == format_
+    return [task for task, _, _ in evalset.tasks()]
+
+
+def texts(task: Task) -> list[str]:
+    return [candidate.text for candidate in task.candidates]
+
+
+def generators(task: Task) -> list[str | None]:
+    return [candidate.generator for candidate in task.candidates]
+
+
+def best(task: Task) -> int:
+    return int(task.metadata["best"])

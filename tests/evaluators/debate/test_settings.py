@@ -1,0 +1,215 @@
+"""The settings of a debate: refused by field, resolved once, described for the record."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from debate.errors import ConfigError, ProfileError, TemplateError
+from debate.evaluators.debate.evaluator import DebateEvaluator
+from debate.profiles import Component, MemorySettings, Persona, Profile
+from debate.types import Sampling, Scale, Task
+from tests.driving import evaluator, panel, task
+
+NAN, INF = float("nan"), float("inf")
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("rounds", 0),
+        ("min_rounds", 0),
+        ("convergence", -0.1),
+        ("convergence", NAN),
+        ("over", "everything"),
+        ("history", -1),
+        ("mode", "parallel"),
+        ("candidate_order", "random"),
+        ("method", "mk2"),
+        ("quorum", 0),
+        ("quorum", 3),
+        ("selection", "best"),
+        ("softmax_temperature", 0.0),
+        ("softmax_temperature", -1.0),
+        ("softmax_temperature", NAN),
+        ("softmax_temperature", INF),
+        ("retries", -1),
+        ("ties", "last"),
+        ("token_budget", 0),
+        ("comment_chars", 0),
+        ("overall_chars", 0),
+        ("weights", [1.0]),
+        ("weights", [1.0, 1.0, 1.0]),
+        ("weights", []),
+        ("weights", [[1.0], [1.0]]),
+        ("weights", [1.0, NAN]),
+        ("weights", [1.0, INF]),
+        ("weights", ["high", "low"]),
+        ("weights", [1.0, None]),
+        ("weights", 1.0),
+        ("weights", "11"),
+        ("weights", {"c0": 0.5, "c9": 1.0}),
+        ("weights", {"c0": "high"}),
+        ("weights", [1e308, 1e308]),
+    ],
+)
+def test_a_setting_that_cannot_work_is_refused_by_its_field(field: str, value: Any) -> None:
+    with pytest.raises(ConfigError) as caught:
+        evaluator(**{field: value})
+    assert caught.value.field == field
+    assert str(caught.value).startswith(f"{field}: ")
+
+
+def test_weights_without_a_sum_are_refused_where_they_are_divided_by_it() -> None:
+    with pytest.raises(ConfigError, match="weights: weights sum to 0"):
+        evaluator(method="weighted_mean", weights=[0, 0])
+    assert evaluator(method="article", weights=[0, 0]).weights == (0.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"rounds": 1, "min_rounds": 5},
+        {"convergence": 0.0, "history": 0, "retries": 0},
+        {"quorum": 2, "token_budget": 1, "comment_chars": 1, "overall_chars": 1},
+    ],
+)
+def test_the_ends_of_the_ranges_are_allowed(told: dict[str, Any]) -> None:
+    settings = evaluator(**told)
+    assert {name: getattr(settings, name) for name in told} == told
+
+
+@pytest.mark.parametrize(
+    ("weights", "resolved"),
+    [
+        (None, (1.0, 0.5)),
+        ([0.25, 0], (0.25, 0.0)),
+        ((2, 3), (2.0, 3.0)),
+        (np.array([0.25, 0.75]), (0.25, 0.75)),
+        ({"tone": 0.125}, (1.0, 0.125)),
+        ({"tone": 0, "truth": 0.25}, (0.25, 0.0)),
+        ({}, (1.0, 0.5)),
+    ],
+)
+def test_weights_come_in_order_or_by_name_or_from_the_profile(weights: Any, resolved: tuple[float, ...]) -> None:
+    components = (Component("truth", "d"), Component("tone", "d", 0.5))
+    settings = evaluator(Profile("p", (Persona("a", "r"),), components), weights=weights)
+    assert settings.weights == resolved
+    assert settings.component_weights.tolist() == list(resolved)
+
+
+def test_an_unknown_weight_comes_with_the_names_there_are() -> None:
+    with pytest.raises(ConfigError, match="'c9' is no component; there are c0, c1"):
+        evaluator(weights={"c9": 1.0})
+
+
+@pytest.mark.parametrize(("n_agents", "size"), [(1, 1), (2, 2), (3, 2), (4, 3), (5, 3)])
+def test_a_quorum_is_more_than_half_unless_it_is_told(n_agents: int, size: int) -> None:
+    assert evaluator(panel(n_agents)).quorum_size == size
+    assert evaluator(panel(n_agents), quorum=1).quorum_size == 1
+
+
+def test_only_mk1_leaves_the_scale_of_a_cell() -> None:
+    scales = {method: evaluator(panel(2, 5), method=method).scale for method in ("article", "weighted_mean", "mk1")}
+    assert scales == {"article": Scale(0, 10), "weighted_mean": Scale(0, 10), "mk1": Scale(0, 50)}
+
+
+def test_a_profile_is_found_by_name_or_path(tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text("name: mine\npersonas: [{name: a, role: r}]\ncomponents: [{name: c, description: d}]\n", "utf-8")
+    assert DebateEvaluator("general").profile_name == "general"
+    assert [persona.name for persona in DebateEvaluator(file).personas] == ["a"]
+    with pytest.raises(ProfileError):
+        DebateEvaluator("no-such-profile")
+
+
+def test_a_folder_of_templates_must_be_there(tmp_path: Path) -> None:
+    with pytest.raises(TemplateError, match="no such folder"):
+        evaluator(templates=tmp_path / "none")
+
+
+# The record
+
+
+def rich_profile() -> Profile:
+    memory = MemorySettings(collections=("a",), k=3)
+    persona = Persona("a", "r", model="big", sampling=Sampling(top_k=5), agreement=3, memory=memory)
+    return Profile("rich", (persona, Persona("b", "r")), (Component("c", "d", 0.5),))
+
+
+def test_a_description_is_plain_data() -> None:
+    described = evaluator(rich_profile(), convergence=0.2, weights={"c": 2}).describe()
+    assert json.loads(json.dumps(described, allow_nan=False)) == described
+    assert (described["evaluator"], described["profile"], described["aggregation"]["weights"]) == (
+        "debate",
+        "rich",
+        [2.0],
+    )
+    assert described["personas"][0] == {
+        "name": "a",
+        "role": "r",
+        "model": "big",
+        "sampling": {"top_k": 5},
+        "agreement": 3,
+        "memory": {"collections": ["a"], "k": 3},
+    }
+
+
+_CHANGES: dict[str, Any] = {
+    "rounds": 4, "weights": [1, 0], "convergence": 0.3, "over": "cells", "min_rounds": 2, "history": 1,
+    "mode": "simultaneous", "candidate_order": "rotate", "method": "mk1", "quorum": 1, "selection": "sample",
+    "softmax_temperature": 2.0, "retries": 1, "history_scores": False, "blind_first_round": True, "ties": "seeded",
+    "token_budget": 9, "sampling": Sampling(temperature=0.1), "comment_chars": 9, "overall_chars": 9,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", _CHANGES)
+def test_a_description_changes_with_every_setting(name: str) -> None:
+    assert evaluator(**{name: _CHANGES[name]}).describe() != evaluator().describe()
+
+
+def test_no_setting_is_missing_from_the_test_above() -> None:
+    fields = set(DebateEvaluator.__dataclass_fields__) - {"profile", "templates", "name", "scale"}
+    assert fields == set(_CHANGES)
+
+
+@pytest.mark.parametrize("name", ["system", "task", "turn", "agent", "retry"])
+def test_a_description_changes_with_a_templates_text(tmp_path: Path, name: str) -> None:
+    (tmp_path / "debate").mkdir()
+    file = tmp_path / "debate" / f"{name}.j2"
+    descriptions: list[Any] = [evaluator().describe()]
+    for text in ("one", "two"):
+        file.write_text(text, encoding="utf-8")
+        descriptions.append(evaluator(templates=tmp_path).describe())
+    assert len({described["templates"] for described in descriptions}) == 3
+    file.unlink()
+    assert evaluator(templates=tmp_path).describe() == descriptions[0]
+
+
+def test_a_description_changes_with_a_components_or_a_personas_words() -> None:
+    def described(role: str, description: str) -> dict[str, Any]:
+        return evaluator(Profile("p", (Persona("a", role),), (Component("c", description),))).describe()
+
+    assert described("r", "d") != described("other", "d")
+    assert described("r", "d") != described("r", "other")
+
+
+# How long a debate can grow
+
+
+def test_a_footprint_grows_with_the_texts_the_rounds_and_the_agents() -> None:
+    small = evaluator(panel(2), rounds=2).footprint(task(2))
+    assert small.replies == 4
+    assert evaluator(panel(3), rounds=5).footprint(task(2)).replies == 15
+    longer = Task("x" * 1000, ["a" * 500, "b" * 500], context=["c" * 100])
+    assert evaluator(panel(2), rounds=2).footprint(longer).characters >= small.characters + 2000
+
+
+def test_a_footprint_allows_the_longest_reply_of_any_persona() -> None:
+    talker = Persona("talker", "r", sampling=Sampling(max_tokens=9000))
+    profile = Profile("p", (Persona("quiet", "r", sampling=Sampling(max_tokens=5)), talker), (Component("c", "d"),))
+    assert evaluator(profile).footprint(task()).max_tokens == 9000
