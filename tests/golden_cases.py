@@ -44,13 +44,13 @@ from debate.backends import Scripted
 # ---- Names that may move. Where the layout changes, this block alone is to be adapted. ----
 from debate.evaluators.callback import Penalty
 from debate.evaluators.early_stop import EarlyStop
-from debate.evaluators.step_judges import PromptedSteps
-from debate.evaluators.step_models import RewardModelSteps, ValueModelSteps
+from debate.evaluators.steps.prompted import PromptedSteps
+from debate.evaluators.steps.reward_models import RewardModelSteps, ValueModelSteps
 from debate.flow import Call, Completion, Flow, Generate, Prompt, Recall, Segment, generate
-from debate.improving import validate_and_improve
-from debate.replies.values import JsonField, LabelMap, NumberLine, TagNumber
+from debate.parsing.values import JsonField, LabelMap, NumberLine, TagNumber
 from debate.scorers import keyword_count_errors, sorting_errors
 from debate.search import SearchResult, beam, depth_first, game24
+from debate.search.validate_improve import validate_and_improve
 from debate.types import Memory
 
 # ---- End of the names that may move. ----

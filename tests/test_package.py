@@ -19,7 +19,8 @@ HEAVY = {"vllm", "torch", "chromadb", "sqlalchemy", "transformers"}
 
 LAYERS = (
     {"scoring", "net", "sql"},
-    {"parsing", "scorers"},
+    {"parsing"},
+    {"scorers"},
     {"evaluators"},
     {"backends", "memory", "store"},
     {"runtime"},
