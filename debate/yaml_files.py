@@ -269,7 +269,7 @@ def _worded(finding: Any, fields: Mapping[str, FieldInfo]) -> tuple[str, str | N
     kind, given = str(finding["type"]), finding["input"]
     key = finding["loc"][-1] if finding["loc"] else ""
     if kind == "extra_forbidden":
-        close = get_close_matches(str(key), list(fields), n=1)
+        close = get_close_matches(str(key).lower(), list(fields), n=1)
         known = f"known keys: {', '.join(fields)}" if fields else None
         return "unknown key", f"did you mean {close[0]!r}?" if close else known
     if kind in _WORDS:
