@@ -27,15 +27,16 @@ from debate.evaluators.result import SelectionPolicy
 from debate.flow import Completion, Flow, Generate, Prompt, Recall, gather, generate_parsed, recall
 from debate.hashing import derive
 from debate.parsing.debate_reply import ParsedReply, parse_reply, reply_schema
-from debate.profiles import Profile
 from debate.scoring.tensor import normalize_tensor
 from debate.selection import argmax
+from debate.settings import documented
 from debate.types import Failure, FloatArray, InvalidReply, Memory, StopReason, Task, Transcript, Turn
 
 
+@documented
 @dataclass(frozen=True)
 class DebateEvaluator(DebateSettings):
-    """A debate of the profile's agents; see `DebateSettings` for what can be set.
+    """A debate between the profile's agents.
 
     >>> DebateEvaluator("general", rounds=2, convergence=None)
     """
@@ -52,7 +53,6 @@ class _Debate:
     """One debate under way: its prompts, the turns taken, the CV of each round."""
 
     def __init__(self, settings: DebateSettings, task: Task, run: RunContext, base: Sequence[int]) -> None:
-        assert isinstance(settings.profile, Profile)
         self.settings = settings
         self.task = task
         self.run = run
@@ -60,7 +60,7 @@ class _Debate:
         self.ordering = arrange(base, len(settings.personas), rotate=settings.candidate_order == "rotate")
         self.prompts = DebatePrompts(
             settings.prompt_templates,
-            settings.profile,
+            settings.loaded_profile,
             task,
             self.ordering,
             today=run.today,
