@@ -18,7 +18,7 @@ from typing import Any
 
 from debate.errors import ConfigError
 from debate.evaluation import Evaluation, plain
-from debate.export.writer import ExportSummary, Results, whole
+from debate.export.writer import Export, ExportSummary, Results, whole
 from debate.types import Task, Turn
 
 _BATCH = 4096
@@ -185,3 +185,7 @@ def _write_csv(rows: Iterable[Row], path: Path, columns: Columns) -> ExportSumma
 
 def _field(value: Any) -> Any:
     return json.dumps(value, ensure_ascii=False) if isinstance(value, list) else value
+
+
+SCORES = Export(write_scores, "scores.parquet")
+TURNS = Export(write_turns, "turns.parquet")
