@@ -84,7 +84,7 @@ class Registry:
 
     def _hint(self, name: str) -> str:
         close = get_close_matches(name, self.entries, n=1)
-        return f"did you mean {close[0]!r}? " * bool(close) + f"known: {self.names()}"
+        return (f"did you mean {close[0]!r}? " if close else "") + f"known: {self.names()}"
 
 
 def _offered(point: metadata.EntryPoint) -> Entry:

@@ -93,7 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         settings = RunSettings.read(options.config, given)
         is_scripted = options.scripted or settings.model is None
         backend: Backend = Scripted(judge) if is_scripted else settings.open_backend()
-        evaluator = settings.debate_evaluator()
+        evaluator = settings.make_evaluator()
         # Read through once: a broken line is known before a model is loaded and before the old --out is emptied.
         evalset = EvalSet(options.evalset, settings.limit)
         total = sum(1 for _ in evalset.tasks())

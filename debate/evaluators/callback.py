@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from numbers import Real
-from typing import Any, Literal, cast
+from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
 
@@ -59,6 +59,7 @@ class CallbackEvaluator:
     softmax_temperature: float = 1.0
     name: str = field(default="callback", init=False)
     models: frozenset[str] = field(default=frozenset(), init=False)
+    asks_models: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         self.choosing  # noqa: B018 - checks itself
