@@ -288,6 +288,8 @@ _WORDS = {
     "float_type": "must be a number, got {given}",
     "int_type": "must be a whole number, got {given}",
     "int_from_float": "must be a whole number, got {given}",
+    "int_parsing": "must be a whole number, got {given}",
+    "float_parsing": "must be a number, got {given}",
     "bool_type": "must be true or false, got {given}",
     "list_type": "must be a list, got {given}",
     "model_type": "must be a mapping of keys to values, got {given}",
