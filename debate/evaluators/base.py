@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from debate.evaluation import Evaluation
 from debate.flow import Flow, RunContext
@@ -107,10 +107,15 @@ class BaseEvaluator:
     softmax_temperature: float = setting(
         1.0, "Temperature of the softmax that makes probabilities of scores.", gt=0, shapes_prompts=False
     )
-    name: ClassVar[str]
+    name: str = field(init=False)
 
     def __post_init__(self) -> None:
         check_settings(self)
+
+    @property
+    def scale(self) -> Scale:
+        """The scale of the scores."""
+        raise NotImplementedError
 
     @property
     def models(self) -> frozenset[str]:

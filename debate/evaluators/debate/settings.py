@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -86,7 +86,7 @@ class DebateSettings(PromptingEvaluator):
     )
     comment_chars: int = setting(400, "Longest comment on a candidate, in characters.", ge=1)
     overall_chars: int = setting(600, "Longest overall comment of a turn, in characters.", ge=1)
-    name: ClassVar[str] = "debate"
+    name: str = field(default="debate", init=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()

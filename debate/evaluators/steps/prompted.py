@@ -6,12 +6,12 @@ Each is given the steps of every candidate and asks about all of them at once. K
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, cast
 
 from debate.errors import ReplyError
 from debate.evaluators.base import Footprint
-from debate.evaluators.judge import JudgePrompts, JudgeSettings, check, names, rules
+from debate.evaluators.judge import JudgePrompts, JudgeSettings, check, judgment, names, rules
 from debate.flow import Completion, Flow, Generate, Parsed, gather, generate_parsed
 from debate.parsing.json_extract import extract_json
 from debate.parsing.json_values import unreadable
@@ -19,6 +19,7 @@ from debate.parsing.schema import bounded_text, object_of
 from debate.parsing.step_scores import read_is_solved, read_step_score
 from debate.parsing.values import JsonField, ValueReader
 from debate.scoring.reducers import STEP_SCALE, summarise
+from debate.settings import documented, setting
 from debate.types import Failure, Judgment, Scale, Task
 
 
@@ -80,10 +81,12 @@ class _X1Score:
     def __call__(self, reply: str, *, finish_reason: str = "stop") -> float:
         return read_step_score(reply, finish_reason=finish_reason)
 
-    def __repr__(self) -> str:
-        return "x1"
+    def describe(self) -> dict[str, Any]:
+        """As plain data."""
+        return {"kind": "x1"}
 
 
+@documented
 @dataclass(frozen=True, kw_only=True)
 class PromptedSteps(JudgeSettings):
     """A chat model, asked about one step at a time with the steps before it in view; -100 to 100 (seed 002).
@@ -91,19 +94,19 @@ class PromptedSteps(JudgeSettings):
     `PromptedSteps.x1()` uses x1's own prompts and reply format, without a schema.
     """
 
-    samples: int = 1
-    reader: ValueReader = JsonField("score", STEP_SCALE.low, STEP_SCALE.high)
-    template: str = "step"
+    samples: int = setting(1, "How often each step is scored.", ge=1, shapes_prompts=False)
+    reader: ValueReader = setting(
+        JsonField("score", STEP_SCALE.low, STEP_SCALE.high), "How the score is read from a reply."
+    )
+    template: str = setting("step", "The set of templates that asks about a step.")
     solved_template: str = "solved"
+    """The set of templates that asks whether a solution is complete."""
+    name: str = field(default="prompt", init=False)
 
     @classmethod
     def x1(cls, **settings: Any) -> PromptedSteps:
         """x1's prompts, as the seed document prints them."""
         return cls(reader=_X1Score(), template="step_x1", solved_template="solved_x1", **settings)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._at_least("samples", 1)
 
     @property
     def scale(self) -> Scale:
@@ -116,15 +119,7 @@ class PromptedSteps(JudgeSettings):
         places = [(line, n, s) for line in lines for n in range(len(line.steps)) for s in range(self.samples)]
         answers = yield from gather([self._ask(task, prompts, *place) for place in places])
         return tuple(
-            Judgment(
-                candidates=(line.candidate,),
-                sample=s,
-                step=n,
-                value=asked.value,
-                text=asked.text,
-                failure=asked.failure,
-                rejected=asked.rejected,
-            )
+            judgment(asked, candidates=(line.candidate,), sample=s, step=n, value=asked.value)
             for (line, n, s), asked in zip(places, answers, strict=True)
         )
 
@@ -140,15 +135,12 @@ class PromptedSteps(JudgeSettings):
         check(self.prompt_templates, self.solved_template, self._solved_rules, about)
 
     def describe(self) -> dict[str, Any]:
-        """All settings."""
-        return self._describe(
-            *names(self.template),
-            *names(self.solved_template),
-            judge="prompt",
-            reader=repr(self.reader),
-            template=self.template,
-            aggregation={"samples": self.samples},
-        )
+        """The settings as plain data; those that shape no prompt stand under `aggregation`."""
+        return self._describe(judge=self.name)
+
+    @property
+    def _template_names(self) -> tuple[str, ...]:
+        return *names(self.template), *names(self.solved_template)
 
     @property
     def _is_x1(self) -> bool:
