@@ -64,8 +64,10 @@ def _select(evaluator: BaseEvaluator, scores: FloatArray, task: Task, run: RunCo
     seed = derive(run.seed, "select", task.id)
     rising = scores if evaluator.scale.higher_is_better else -scores  # (J,), best highest
     probabilities = softmax(rising, evaluator.softmax_temperature)  # (J,)
-    is_drawn = evaluator.selection == "sample"
-    selected = sample(probabilities, seed) if is_drawn else argmax(rising, evaluator.ties, seed)
+    if evaluator.selection == "sample":
+        selected = sample(probabilities, seed) if probabilities.any() else None
+    else:
+        selected = argmax(rising, evaluator.ties, seed)
     return {"probabilities": probabilities, "selected": selected, "tied": tied_best(rising)}
 
 

@@ -1,4 +1,4 @@
-"""The candidates compared with one another by ballots (`get_votes`, seed 000; Tree of Thoughts), as a flow.
+"""The candidates compared with one another by ballots (Yao et al. 2023), as a flow.
 
     gather: for each ballot:  show the candidates in an order of its own, ask, read -> a ranking
     count the ballots -> scores
@@ -21,12 +21,13 @@ from debate.errors import ConfigError, ReplyError
 from debate.evaluation import Evaluation
 from debate.evaluators.base import RunContext
 from debate.evaluators.debate.candidate_order import label
-from debate.evaluators.judge import JudgePrompts, JudgeSettings, check, names
+from debate.evaluators.judge import JudgePrompts, JudgeSettings, check, judgment, names
 from debate.evaluators.result import build_evaluation
 from debate.flow import Completion, Flow, Generate, Parsed, gather, generate_parsed
 from debate.hashing import derive
 from debate.parsing.ballots import read_json_ballot
 from debate.parsing.schema import bounded_text, object_of
+from debate.settings import documented, setting
 from debate.templates import Trusted
 from debate.types import FloatArray, Judgment, Scale, Task
 from debate.voting import (
@@ -65,36 +66,36 @@ class _Ballot:
         return {label(place): j for place, j in enumerate(self.shown)}
 
 
+@documented
 @dataclass(frozen=True, kw_only=True)
 class VoteEvaluator(JudgeSettings):
     """The candidates ranked by ballots: whole rankings, one choice each, or pairs.
 
     >>> VoteEvaluator(ballots=5, ballot="ranking", count="borda_span")
 
-    Scores are on 0..10 (Borda as in seed 000, or `borda_span`, by which the unanimous last has 0; Copeland); plurality
-    counts votes, on 0..ballots. `details`: `ballots` {`valid`, `rejected`, `reasons`}.
+    Scores are on 0..10 (Borda; `borda_span`, by which a unanimous last place has 0; Copeland); plurality counts votes,
+    on 0..ballots. `details`: `ballots` {`valid`, `rejected`, `reasons`}.
     """
 
-    ballots: int = 5
-    """How many ballots are cast; with `pairwise`, on each pair."""
-    ballot: BallotKind = "ranking"
-    count: Count | None = None
-    """`borda`, `borda_span`, `copeland` or `plurality`; None is the usual way of the kind of ballot."""
-    unranked: Unranked = "zero"
-    """What a ranking gives to those it leaves out; see `borda_count`."""
-    shuffle: bool = True
-    """Whether each ballot shows the candidates in a (seeded) order of its own, for judges favour places in a list."""
-    quorum: int = 1
-    """Ballots that must count for there to be scores; with `pairwise`, in all."""
-    template: str = "vote"
+    ballots: int = setting(5, "How many ballots are cast; with `pairwise`, per pair.", ge=1, shapes_prompts=False)
+    ballot: BallotKind = setting("ranking", "What a ballot holds: a ranking, one choice, or the better of a pair.")
+    count: Count | None = setting(
+        None, "How ballots are counted; None is the usual way of the kind of ballot.", shapes_prompts=False
+    )
+    unranked: Unranked = setting(
+        "zero", "What a ranking gives to candidates that it leaves out; see `borda_count`.", shapes_prompts=False
+    )
+    shuffle: bool = setting(
+        True, "Whether each ballot shows the candidates in a seeded order of its own, against position bias."
+    )
+    quorum: int = setting(
+        1, "Ballots that must count for there to be scores; with `pairwise`, in all.", ge=1, shapes_prompts=False
+    )
+    template: str = setting("vote", "The set of templates that asks: `vote/system.j2`, `vote/ask.j2`.")
     name: str = field(default="vote", init=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._at_least("ballots", 1)
-        self._at_least("quorum", 1)
-        self._one_of("ballot", tuple(_COUNTS))
-        self._one_of("unranked", ("zero", "share"))
         if self.count not in (None, *_COUNTS[self.ballot]):
             raise ConfigError(
                 f"{self.ballot} ballots are counted by {' or '.join(_COUNTS[self.ballot])}, not {self.count!r}",
@@ -127,14 +128,11 @@ class VoteEvaluator(JudgeSettings):
         if n == 1 and not cast:
             scores = np.full(1, self.scale.high)  # nobody to be compared with
         return build_evaluation(
-            self.name,
-            self.scale,
+            self,
             task,
             run,
-            self.choosing,
             scores=scores,
             samples=samples,
-            failures=[sample.failure for sample in samples if sample.failure is not None],
             details={"ballots": _figures(samples)},
         )
 
@@ -195,9 +193,9 @@ class VoteEvaluator(JudgeSettings):
             case "copeland":
                 return copeland_score(wins_of_rankings(rankings, n))
             case "borda":
-                return borda_count(rankings, n, "seed", self.unranked)
+                return borda_count(rankings, n, "from_one", self.unranked)
             case "borda_span":
-                return borda_count(rankings, n, "span", self.unranked)
+                return borda_count(rankings, n, "from_zero", self.unranked)
 
     def check(self) -> None:
         """Render every template once; raises `TemplateError` with file and line."""
@@ -205,31 +203,21 @@ class VoteEvaluator(JudgeSettings):
         check(self.prompt_templates, self.template, {"kind": self.ballot}, about)
 
     def describe(self) -> dict[str, Any]:
-        """All settings; those that shape no prompt under `aggregation`."""
-        return self._describe(
-            *names(self.template),
-            evaluator=self.name,
-            ballot=self.ballot,
-            shuffle=self.shuffle,
-            template=self.template,
-            aggregation={
-                "ballots": self.ballots,
-                "count": self.counting,
-                "unranked": self.unranked,
-                "quorum": self.quorum,
-            },
-        )
+        """The settings as plain data; those that shape no prompt stand under `aggregation`."""
+        return self._describe(evaluator=self.name, aggregation={"count": self.counting})
+
+    @property
+    def _template_names(self) -> tuple[str, ...]:
+        return names(self.template)
 
 
 def _sample(ballot: _Ballot, asked: Parsed[tuple[int, ...]]) -> Judgment:
-    return Judgment(
+    return judgment(
+        asked,
         candidates=ballot.shown,
         labels=tuple(ballot.labels),
         sample=ballot.number,
         ranking=asked.value or (),
-        text=asked.text,
-        failure=asked.failure,
-        rejected=asked.rejected,
     )
 
 

@@ -1,7 +1,7 @@
 """Solutions judged step by step (x1; process reward models), as a flow.
 
-    split each candidate into steps;  let the judge score each with the steps before it in view
-    reduce a solution's step scores -> the candidate's score;  its first wrong step
+split each candidate into steps;  let the judge score each with the steps before it in view
+reduce a solution's step scores -> the candidate's score;  its first wrong step
 """
 
 from __future__ import annotations
@@ -51,9 +51,7 @@ class StepEvaluator(BaseEvaluator):
         shapes_prompts=False,
     )
     split: str | None = setting(None, "Regular expression between steps.")
-    ask_solved: bool = setting(
-        False, "Whether a prompted judge is also asked if a solution's last step completes it."
-    )
+    ask_solved: bool = setting(False, "Whether a prompted judge is also asked if a solution's last step completes it.")
     name: str = field(default="step", init=False)
 
     def __post_init__(self) -> None:
