@@ -20,7 +20,7 @@ from debate.evaluators.base import BaseEvaluator, RunContext
 from debate.evaluators.result import build_evaluation
 from debate.flow import Flow, call_function, gather
 from debate.scorers.scales import scale_of
-from debate.settings import REQUIRED, describe_settings, documented, setting
+from debate.settings import REQUIRED, describe_settings, documented, result_setting, setting
 from debate.types import Failure, Judgment, Scale, ScoreStatus, Task
 
 
@@ -52,15 +52,13 @@ class CallbackEvaluator(BaseEvaluator):
         "`takes=task`, it gets the `Task` and the `Candidate` (or their list) instead of texts.",
         file_type=str,
     )
-    scale: Scale = setting(  # pyright: ignore[reportIncompatibleMethodOverride] - a property elsewhere
-        None, "The scale of the scores; None is the one that the function was marked with."
+    scale: Scale = setting(None, "The scale of the scores; None is the one that the function was marked with.")
+    combined: bool = result_setting(False, "Whether one call scores all candidates.")
+    takes: Literal["text", "task"] = result_setting("text", "What the function is given.")
+    on_error: Penalty | None = result_setting(
+        None, "The score of a candidate whose scoring failed; None leaves it unscored."
     )
-    combined: bool = setting(False, "Whether one call scores all candidates.", shapes_prompts=False)
-    takes: Literal["text", "task"] = setting("text", "What the function is given.", shapes_prompts=False)
-    on_error: Penalty | None = setting(
-        None, "The score of a candidate whose scoring failed; None leaves it unscored.", shapes_prompts=False
-    )
-    seconds: float | None = setting(None, "How long one call may take.", gt=0, shapes_prompts=False)
+    seconds: float | None = result_setting(None, "How long one call may take.", gt=0)
     name: str = field(default="callback", init=False)
 
     def __post_init__(self) -> None:

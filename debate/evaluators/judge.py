@@ -12,18 +12,21 @@ Templates that are empty make no message.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from debate.errors import ReplyError
 from debate.evaluators.base import Footprint, PromptingEvaluator
-from debate.flow import Block, Generate, Parsed, Prompt
+from debate.flow import Block, Completion, Flow, Generate, Parsed, Prompt, generate_parsed
+from debate.parsing.values import ValueReader
 from debate.settings import describe_settings, setting
 from debate.templates import Templates, Trusted, delimiter_of
 from debate.types import Judgment, Sampling, Scale, Task
 
+T = TypeVar("T")
 _RULES_CHARACTERS = 2000
+TEMPLATE_HELP = "The folder of the templates that ask, `FOLDER/system.j2` and `FOLDER/ask.j2`."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +40,7 @@ class JudgeSettings(PromptingEvaluator):
     model: str | None = setting(None, "The model that is asked; None is the run's.")
     sampling: Sampling = setting(Sampling(), "Sampling parameters over the evaluator's own.")
     reasoning_chars: int = setting(600, "Longest reasoning in a reply, in characters.", ge=1)
+    template: str = setting("", TEMPLATE_HELP)
 
     @property
     def models(self) -> frozenset[str]:
@@ -61,25 +65,30 @@ class JudgeSettings(PromptingEvaluator):
         texts = [task.x, *task.context, *(candidate.text for candidate in task.candidates)]
         return Footprint(_RULES_CHARACTERS + sum(map(len, texts)), 1, self.effective_sampling.max_tokens or 0)
 
-    def request(
+    def ask(
         self,
-        task: Task,
-        prompt: Prompt,
+        prompts: JudgePrompts,
+        question: Block,
+        read: Callable[[Completion], T],
+        *,
         schema: Mapping[str, Any] | None,
         key: tuple[str | int, ...],
-        attempt: int,
         **info: Any,
-    ) -> Generate:
-        """A call to the judge's model."""
-        return Generate(
-            prompt=prompt,
-            sampling=self.effective_sampling,
-            schema=schema,
-            model=self.model,
-            sample_key=key,
-            attempt=attempt,
-            info={"task_id": task.id, "attempt": attempt, **info},
-        )
+    ) -> Flow[Parsed[T]]:
+        """Ask a question until `read` takes the reply; each time the prompt says what was wrong with the last one."""
+
+        def call(attempt: int, error: ReplyError | None) -> Generate:
+            return Generate(
+                prompt=prompts.prompt(question, error),
+                sampling=self.effective_sampling,
+                schema=schema,
+                model=self.model,
+                sample_key=key,
+                attempt=attempt,
+                info={"task_id": prompts.task_id, "attempt": attempt, **info},
+            )
+
+        return generate_parsed(call, read, self.retries)
 
     def describe(self) -> dict[str, Any]:
         """The settings as plain data; those that shape no prompt stand under `aggregation`."""
@@ -88,11 +97,16 @@ class JudgeSettings(PromptingEvaluator):
     @property
     def _template_names(self) -> tuple[str, ...]:
         """The templates that it renders."""
-        raise NotImplementedError
+        return names(self.template)
 
     def _describe(self, **own: Any) -> dict[str, Any]:
         fingerprint = self.prompt_templates.fingerprint(*self._template_names)
         return describe_settings(self, sampling=self.effective_sampling.to_dict(), templates=fingerprint, **own)
+
+
+def reading(reader: ValueReader) -> Callable[[Completion], float]:
+    """A reader of replies as a reader of completions."""
+    return lambda said: reader(said.text, finish_reason=said.finish_reason)
 
 
 def judgment(asked: Parsed[Any], **about: Any) -> Judgment:
@@ -120,6 +134,7 @@ class JudgePrompts:
         *,
         shows: Literal["all", "input", "nothing"] = "all",
     ) -> None:
+        self.task_id = task.id
         self._templates = templates
         self._system, _, self._ask, _ = names(template)
         self._rules = (templates.render(self._system, rules),)

@@ -21,7 +21,7 @@ from debate.evaluators.ensemble import EnsembleEvaluator, isolate_failures, resc
 from debate.evaluators.result import build_evaluation
 from debate.flow import Flow, gather
 from debate.scoring.agreement import RankMethod, Rule, agreement, combine, consensus
-from debate.settings import REQUIRED, describe_settings, documented, setting
+from debate.settings import REQUIRED, describe_settings, documented, result_setting, setting
 from debate.types import FloatArray, Task
 
 
@@ -41,35 +41,25 @@ class PanelEvaluator(EnsembleEvaluator):
     """
 
     members: Mapping[str, Evaluator] = setting(REQUIRED, "The evaluators, by name.")
-    by: Literal["scores", "ranks"] = setting(
+    by: Literal["scores", "ranks"] = result_setting(
         "scores",
         "What agreement is. scores: how close the members' scores of a candidate are. ranks: the correlation of the "
         "members' rankings of the candidates.",
-        shapes_prompts=False,
     )
-    formula: Literal["scale", "unscaled"] = setting(
-        "scale", "How agreement of scores is computed; see `debate.scoring.agreement.agreement`.", shapes_prompts=False
+    formula: Literal["scale", "unscaled"] = result_setting(
+        "scale", "How agreement of scores is computed; see `debate.scoring.agreement.agreement`."
     )
-    ranks: RankMethod = setting("spearman", "Which rank correlation is taken.", shapes_prompts=False)
-    threshold: float | None = setting(
-        None,
-        "With more agreement, `above` makes the score, else `below`; None is 0.8 for scores and 0.7 for ranks.",
-        shapes_prompts=False,
+    ranks: RankMethod = result_setting("spearman", "Which rank correlation is taken.")
+    threshold: float | None = result_setting(
+        None, "With more agreement, `above` makes the score, else `below`; None is 0.8 for scores and 0.7 for ranks."
     )
-    above: Rule = setting("mean", "The rule above the threshold.", shapes_prompts=False)
-    below: Rule | None = setting(
-        None,
-        "The rule below it; None is worst for scores, and for ranks weighted where there are weights, else mean.",
-        shapes_prompts=False,
+    above: Rule = result_setting("mean", "The rule above the threshold.")
+    below: Rule | None = result_setting(
+        None, "The rule below it; None is worst for scores, and for ranks weighted where there are weights, else mean."
     )
-    weights: Mapping[str, float] | None = setting(
-        None, "A weight per member, for the rule weighted.", shapes_prompts=False
-    )
-    quorum: int | None = setting(
-        None,
-        "Members that must have scored a candidate; None is more than half.",
-        ge=1,
-        shapes_prompts=False,
+    weights: Mapping[str, float] | None = result_setting(None, "A weight per member, for the rule weighted.")
+    quorum: int | None = result_setting(
+        None, "Members that must have scored a candidate; None is more than half.", ge=1
     )
     reserves: Mapping[str, Evaluator] = setting(
         dict, "The evaluator that replaces a member which failed, by the member's name."

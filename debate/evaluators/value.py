@@ -10,21 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 
-from debate.errors import ConfigError, ReplyError
+from debate.errors import ConfigError
 from debate.evaluation import Evaluation
 from debate.evaluators.base import RunContext
 from debate.evaluators.early_stop import EarlyStop
-from debate.evaluators.judge import JudgePrompts, JudgeSettings, check, judgment, names, rules
+from debate.evaluators.judge import TEMPLATE_HELP, JudgePrompts, JudgeSettings, check, judgment, reading, rules
 from debate.evaluators.result import build_evaluation
-from debate.flow import Block, Completion, Flow, Generate, Parsed, gather, generate_parsed
+from debate.flow import Block, Flow, Parsed, gather
 from debate.parsing.values import JsonField, ValueReader
 from debate.scoring.reducers import Reduction, confidence, reduce_samples, summarize
-from debate.settings import documented, setting
+from debate.settings import documented, result_setting, setting
 from debate.types import Scale, ScoreStatus, Task
 
 Duplicates = Literal["share", "zero", "evaluate"]
@@ -41,20 +40,17 @@ class ValueEvaluator(JudgeSettings):
     `duplicate_of` {index: index of the equal candidate before it}.
     """
 
-    samples: int = setting(3, "How often each candidate is valued.", ge=1, shapes_prompts=False)
+    samples: int = result_setting(3, "How often each candidate is valued.", ge=1)
     reader: ValueReader = setting(JsonField("value"), "How the value is read from a reply.")
-    reduce: Reduction = setting("mean", "How the samples of a candidate make its score.", shapes_prompts=False)
-    duplicates: Duplicates = setting(
+    reduce: Reduction = result_setting("mean", "How the samples of a candidate make its score.")
+    duplicates: Duplicates = result_setting(
         "share",
         "What a candidate with the text of an earlier one gets. share: its score. zero: 0 (Yao et al. 2023). "
         "evaluate: samples of its own.",
-        shapes_prompts=False,
     )
-    early_stop: EarlyStop | None = setting(None, "When to stop sampling; None is never.", shapes_prompts=False)
-    min_ok: int = setting(
-        1, "Samples that must have been read for a candidate to have a score.", ge=1, shapes_prompts=False
-    )
-    template: str = setting("value", "The set of templates that asks: `value/system.j2`, `value/ask.j2`.")
+    early_stop: EarlyStop | None = result_setting(None, "When to stop sampling; None is never.")
+    min_ok: int = result_setting(1, "Samples that must have been read for a candidate to have a score.", ge=1)
+    template: str = setting("value", TEMPLATE_HELP)
     name: str = field(default="value", init=False)
 
     def __post_init__(self) -> None:
@@ -165,10 +161,6 @@ class ValueEvaluator(JudgeSettings):
         check(self.prompt_templates, self.template, self.prompt_rules, {"candidate": "candidate"})
 
     @property
-    def _template_names(self) -> tuple[str, ...]:
-        return names(self.template)
-
-    @property
     def prompt_rules(self) -> dict[str, Any]:
         """What the system message may use."""
         return rules(self.reader.scale, self.reader.instruction)
@@ -190,16 +182,10 @@ class _Questions:
         if j not in self._blocks:
             text = self._task.candidates[j].text
             self._blocks[j] = self._prompts.question({"candidate": text}, text)
-        return generate_parsed(partial(self._call, j, s), self._read, self._evaluator.retries)
-
-    def _call(self, j: int, s: int, attempt: int, error: ReplyError | None) -> Generate:
         # Equal texts have equal prompts: one that is valued by itself all the same is another sample.
         key = ("value", s, self._occurrence[j]) if self._occurrence[j] else ("value", s)
-        prompt = self._prompts.prompt(self._blocks[j], error)
-        return self._evaluator.request(self._task, prompt, self._schema, key, attempt, candidate=j, sample=s)
-
-    def _read(self, said: Completion) -> float:
-        return self._evaluator.reader(said.text, finish_reason=said.finish_reason)
+        read, schema = reading(self._evaluator.reader), self._schema
+        return self._evaluator.ask(self._prompts, self._blocks[j], read, schema=schema, key=key, candidate=j, sample=s)
 
 
 def _first_of_equals(task: Task) -> tuple[int, ...]:

@@ -21,13 +21,13 @@ from debate.errors import ConfigError, ReplyError
 from debate.evaluation import Evaluation
 from debate.evaluators.base import RunContext
 from debate.evaluators.debate.candidate_order import label
-from debate.evaluators.judge import JudgePrompts, JudgeSettings, check, judgment, names
+from debate.evaluators.judge import TEMPLATE_HELP, JudgePrompts, JudgeSettings, check, judgment
 from debate.evaluators.result import build_evaluation
-from debate.flow import Completion, Flow, Generate, Parsed, gather, generate_parsed
+from debate.flow import Completion, Flow, Parsed, gather
 from debate.hashing import derive
 from debate.parsing.ballots import read_json_ballot
 from debate.parsing.schema import bounded_text, object_of
-from debate.settings import documented, setting
+from debate.settings import documented, result_setting, setting
 from debate.templates import Trusted
 from debate.types import FloatArray, Judgment, Scale, Task
 from debate.voting import (
@@ -77,21 +77,17 @@ class VoteEvaluator(JudgeSettings):
     on 0..ballots. `details`: `ballots` {`valid`, `rejected`, `reasons`}.
     """
 
-    ballots: int = setting(5, "How many ballots are cast; with `pairwise`, per pair.", ge=1, shapes_prompts=False)
+    ballots: int = result_setting(5, "How many ballots are cast; with `pairwise`, per pair.", ge=1)
     ballot: BallotKind = setting("ranking", "What a ballot holds: a ranking, one choice, or the better of a pair.")
-    count: Count | None = setting(
-        None, "How ballots are counted; None is the usual way of the kind of ballot.", shapes_prompts=False
-    )
-    unranked: Unranked = setting(
-        "zero", "What a ranking gives to candidates that it leaves out; see `borda_count`.", shapes_prompts=False
+    count: Count | None = result_setting(None, "How ballots are counted; None is the usual way of the kind of ballot.")
+    unranked: Unranked = result_setting(
+        "zero", "What a ranking gives to candidates that it leaves out; see `borda_count`."
     )
     shuffle: bool = setting(
         True, "Whether each ballot shows the candidates in a seeded order of its own, against position bias."
     )
-    quorum: int = setting(
-        1, "Ballots that must count for there to be scores; with `pairwise`, in all.", ge=1, shapes_prompts=False
-    )
-    template: str = setting("vote", "The set of templates that asks: `vote/system.j2`, `vote/ask.j2`.")
+    quorum: int = result_setting(1, "Ballots that must count for there to be scores; with `pairwise`, in all.", ge=1)
+    template: str = setting("vote", TEMPLATE_HELP)
     name: str = field(default="vote", init=False)
 
     def __post_init__(self) -> None:
@@ -127,14 +123,7 @@ class VoteEvaluator(JudgeSettings):
         scores = self._scores(counted, n) if len(counted) >= self.quorum or not cast else np.full(n, np.nan)  # (J,)
         if n == 1 and not cast:
             scores = np.full(1, self.scale.high)  # nobody to be compared with
-        return build_evaluation(
-            self,
-            task,
-            run,
-            scores=scores,
-            samples=samples,
-            details={"ballots": _figures(samples)},
-        )
+        return build_evaluation(self, task, run, scores=scores, samples=samples, details={"ballots": _figures(samples)})
 
     def _to_cast(self, task: Task, run: RunContext) -> list[_Ballot]:
         everybody = tuple(range(len(task.candidates)))
@@ -154,13 +143,15 @@ class VoteEvaluator(JudgeSettings):
         texts = [{"label": Trusted(name), "text": task.candidates[j].text} for name, j in ballot.labels.items()]
         shown = [task.candidates[j].text for j in ballot.shown]
         question = prompts.question({"candidates": texts, "kind": self.ballot}, *shown)
-        schema = self._schema(list(ballot.labels))
-
-        def call(attempt: int, error: ReplyError | None) -> Generate:
-            info = {"sample": ballot.number, "labels": ballot.labels}
-            return self.request(task, prompts.prompt(question, error), schema, ("vote", ballot.number), attempt, **info)
-
-        return generate_parsed(call, partial(self._read, ballot.labels), self.retries)
+        return self.ask(
+            prompts,
+            question,
+            partial(self._read, ballot.labels),
+            schema=self._schema(list(ballot.labels)),
+            key=("vote", ballot.number),
+            sample=ballot.number,
+            labels=ballot.labels,
+        )
 
     def _read(self, labels: Mapping[str, int], said: Completion) -> tuple[int, ...]:
         tie = TIE if self.ballot == "pairwise" else None
@@ -206,19 +197,10 @@ class VoteEvaluator(JudgeSettings):
         """The settings as plain data; those that shape no prompt stand under `aggregation`."""
         return self._describe(evaluator=self.name, aggregation={"count": self.counting})
 
-    @property
-    def _template_names(self) -> tuple[str, ...]:
-        return names(self.template)
-
 
 def _sample(ballot: _Ballot, asked: Parsed[tuple[int, ...]]) -> Judgment:
-    return judgment(
-        asked,
-        candidates=ballot.shown,
-        labels=tuple(ballot.labels),
-        sample=ballot.number,
-        ranking=asked.value or (),
-    )
+    ranking, labels = asked.value or (), tuple(ballot.labels)
+    return judgment(asked, candidates=ballot.shown, labels=labels, sample=ballot.number, ranking=ranking)
 
 
 def _figures(samples: Sequence[Judgment]) -> dict[str, Any]:

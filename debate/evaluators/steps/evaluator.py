@@ -20,7 +20,7 @@ from debate.evaluators.result import build_evaluation
 from debate.evaluators.steps.prompted import PromptedSteps, Solution, StepJudge, mean_samples, with_place
 from debate.flow import Flow
 from debate.scoring.reducers import StepReduction, first_wrong_step, reduce_steps
-from debate.settings import describe_settings, documented, setting
+from debate.settings import describe_settings, documented, result_setting, setting
 from debate.types import Candidate, Failure, Judgment, Scale, Task
 
 
@@ -44,11 +44,9 @@ class StepEvaluator(BaseEvaluator):
     """
 
     judge: StepJudge = setting(PromptedSteps, "Who scores the steps.")
-    reduce: StepReduction = setting("min", "How step scores make the candidate's score.", shapes_prompts=False)
-    threshold: float | None = setting(
-        None,
-        "A step below it is wrong, on the judge's scale; None is the middle of the scale.",
-        shapes_prompts=False,
+    reduce: StepReduction = result_setting("min", "How step scores make the candidate's score.")
+    threshold: float | None = result_setting(
+        None, "A step below it is wrong, on the judge's scale; None is the middle of the scale."
     )
     split: str | None = setting(None, "Regular expression between steps.")
     ask_solved: bool = setting(False, "Whether a prompted judge is also asked if a solution's last step completes it.")
