@@ -17,8 +17,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from debate.errors import ConfigError, InputError, StoreError
+from debate.flow import MemoryKind
 from debate.memory.records import (
-    Kind,
     NewMemory,
     canonical,
     checked_metadata,
@@ -40,7 +40,7 @@ class _Line(BaseModel):
     id: str | None = None
     collection: str
     text: str
-    kind: Kind = "semantic"
+    kind: MemoryKind = "semantic"
     importance: float = Field(default=5, ge=0, le=10)
     created_at: str | float | None = None
     source: str | None = None
