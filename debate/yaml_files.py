@@ -125,7 +125,7 @@ class _Loader(Composer, BaseResolver):
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
         """Compose the node at `index` (a position, a key's node, or None for a key and for the whole)."""
-        around, event = self.loc, cast("Any", self.peek_event())
+        around, event = self.loc, self.peek_event()
         if index is not None:
             self.loc = (*around, index if isinstance(index, int) else str(index.value))
         if isinstance(event, yaml.AliasEvent) or event.anchor is not None:
@@ -277,7 +277,7 @@ def _fields_around(model: type[Any], loc: Loc) -> Mapping[str, FieldInfo]:
     return known
 
 
-def _fields_of(model: type[Any] | None) -> Mapping[str, FieldInfo]:
+def _fields_of(model: Any) -> Mapping[str, FieldInfo]:
     if model is None:
         return {}
     if issubclass(model, BaseModel):
@@ -287,11 +287,9 @@ def _fields_of(model: type[Any] | None) -> Mapping[str, FieldInfo]:
     return {name: FieldInfo.from_annotation(hints[name]) for name in names}
 
 
-def _model_in(annotation: Any) -> type[Any] | None:
+def _model_in(annotation: Any) -> Any:
     """The model, dataclass or named tuple inside `list[Model]`, `Model | None` and the like."""
-    if isinstance(annotation, type) and (
-        issubclass(annotation, BaseModel) or is_dataclass(annotation) or hasattr(annotation, "_fields")
-    ):
+    if hasattr(annotation, "model_fields") or is_dataclass(annotation) or hasattr(annotation, "_fields"):
         return annotation
     return next((model for arg in get_args(annotation) if (model := _model_in(arg))), None)
 

@@ -78,7 +78,8 @@ class RecallRequest(Recall):
     def of(cls, recall: Recall, now: float, defaults: Mapping[str, Any]) -> RecallRequest:
         """A flow's recall as a request; `defaults` apply where it says nothing, sources are excluded by both."""
         excluded = (*as_texts(defaults.get("exclude_sources", ())), *recall.exclude_sources)
-        return cls(**{**defaults, **recall.given(), "now": now, "exclude_sources": excluded})
+        given: dict[str, Any] = {**defaults, **recall.given(), "now": now, "exclude_sources": excluded}
+        return cls(**given)
 
 
 def _checked_texts(given: str | Sequence[str], field: str) -> tuple[str, ...]:
