@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from debate.backends.base import Call
 from debate.backends.http.client import HTTPBackend
-from debate.backends.micro_batch import MicroBatcher
+from debate.concurrency.micro_batch import MicroBatcher
 from debate.errors import ConfigError, TaskError
 from debate.flow import Completion
 from debate.net.retry import RetryPolicy, TransportError, error_from_status
@@ -85,7 +85,7 @@ class ValueServer(HTTPBackend):
             self._client = httpx2.AsyncClient(
                 timeout=self.retry_policy.timeout, follow_redirects=False, transport=self._transport
             )
-            self._batcher = MicroBatcher(self._post, self._batch_size)
+            self._batcher = MicroBatcher(self._post, size=self._batch_size, seconds=0.005, at_once=self.capacity.slots)
 
     async def aclose(self) -> None:
         """Close the connections."""
