@@ -126,8 +126,7 @@ class _Loader(Composer, BaseResolver):
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
         """Compose the node at `index` (a position, a key's node, or None for a key and for the whole)."""
         around, event = self.loc, self.peek_event()
-        if index is not None:
-            self.loc = (*around, index if isinstance(index, int) else str(index.value))
+        self.loc = around if index is None else (*around, getattr(index, "value", index))
         if isinstance(event, yaml.AliasEvent) or event.anchor is not None:
             problem = "anchors and aliases (& and *) are not allowed"
             raise self.refusal(problem, self.loc, event, hint="write the value out, or quote it")
@@ -137,7 +136,7 @@ class _Loader(Composer, BaseResolver):
             raise self.refusal("a key must be text, not a list or a mapping", self.loc, event)
         if len(self.loc) > MAX_DEPTH:
             raise self.refusal(f"is nested more than {MAX_DEPTH} deep", self.loc[:3], event)
-        node = super().compose_node(parent, index)
+        node = super().compose_node(parent, cast("int", index))
         self.loc = around
         return node
 

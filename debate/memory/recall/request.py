@@ -37,10 +37,10 @@ class RecallRequest(Recall):
         ConfigError: for a value out of range, or text that is not valid Unicode.
     """
 
-    weights: Weights
-    now: float | None
-    decay: float
-    near_duplicate: float | None
+    weights: Weights = Weights()
+    now: float | None = None
+    decay: float = DECAY
+    near_duplicate: float | None = NEAR_DUPLICATE
 
     def __init__(
         self,
