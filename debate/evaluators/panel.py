@@ -1,4 +1,4 @@
-"""Several evaluators judge the same candidates, and their scores are combined (the hybrid evaluations of seed 000).
+"""Several evaluators judge the same candidates, and their scores are combined.
 
     gather: each member's own flow;  a member that failed is replaced by its reserve, if it has one
     combine what they scored by how far they agree -> scores
@@ -44,11 +44,11 @@ class PanelEvaluator:
     by: By = "scores"
     """What agreement is: `scores`, how close the members' scores of one candidate are; `ranks`, how far they rank the
     candidates alike (rank correlation)."""
-    formula: Literal["scale", "seed"] = "scale"
+    formula: Literal["scale", "unscaled"] = "scale"
     """Of the agreement of scores; see `debate.scoring.agreement.agreement`."""
     ranks: RankMethod = "spearman"
     threshold: float | None = None
-    """Above it `above` makes the score, else `below`. None is 0.8 for scores and 0.7 for ranks, as in seed 000."""
+    """Above it `above` makes the score, else `below`. None is 0.8 for scores and 0.7 for ranks."""
     above: Rule = "mean"
     below: Rule | None = None
     """None is `worst` for scores, and for ranks `weighted` where there are weights, else `mean`."""
@@ -81,14 +81,18 @@ class PanelEvaluator:
             raise ConfigError("the rule 'weighted' needs one a member", field="weights")
         if self.weights is not None:
             self._check_weights(self.weights)
-        for name, allowed in (("by", get_args(By)), ("formula", ("scale", "seed")), ("ranks", get_args(RankMethod))):
+        for name, allowed in (
+            ("by", get_args(By)),
+            ("formula", ("scale", "unscaled")),
+            ("ranks", get_args(RankMethod)),
+        ):
             if getattr(self, name) not in allowed:
                 raise ConfigError(f"must be one of {', '.join(allowed)}, got {getattr(self, name)!r}", field=name)
         for name, rule in (("above", self.above), ("below", self.rule_below)):
             if rule not in get_args(Rule):
                 raise ConfigError(f"must be one of {', '.join(get_args(Rule))}, got {rule!r}", field=name)
         if self.formula == "scale" and self.by == "scores" and np.isinf(self.scale.high):
-            raise ConfigError("the members' scale has no end; take formula='seed' or by='ranks'", field="formula")
+            raise ConfigError("the members' scale has no end; take formula='unscaled' or by='ranks'", field="formula")
 
     @property
     def choosing(self) -> SelectionPolicy:

@@ -44,7 +44,7 @@ class SelectionPolicy:
         rising = scores if higher_is_better else -scores  # (J,), best highest
         probabilities = softmax(rising, self.softmax_temperature)  # (J,)
         if self.selection == "sample":
-            selected = sample(probabilities, seed)
+            selected = sample(probabilities, seed) if probabilities.any() else None
         else:
             selected = argmax(rising, self.ties, seed)
         return {"probabilities": probabilities, "selected": selected, "tied": tied_best(rising)}

@@ -1,4 +1,4 @@
-"""Each candidate valued by itself, several times (Tree of Thoughts' `get_value`, seed 000), as a flow.
+"""Each candidate valued by itself, several times (Yao et al. 2023), as a flow.
 
     gather: for each candidate, for each sample:  ask, read -> a value
     reduce the samples of a candidate -> its score
@@ -15,7 +15,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from debate.compat import is_compat
 from debate.errors import ConfigError, ReplyError
 from debate.evaluation import Evaluation
 from debate.evaluators.base import RunContext
@@ -24,7 +23,7 @@ from debate.evaluators.judge import JudgePrompts, JudgeSettings, check, names, r
 from debate.evaluators.result import build_evaluation
 from debate.flow import Block, Completion, Flow, Generate, Parsed, gather, generate_parsed
 from debate.parsing.values import JsonField, ValueReader
-from debate.scoring.reducers import Reduction, confidence, reduce_samples, summarise
+from debate.scoring.reducers import Reduction, confidence, reduce_samples, summarize
 from debate.types import Judgment, Scale, ScoreStatus, Task
 
 Duplicates = Literal["share", "zero", "evaluate"]
@@ -45,20 +44,17 @@ class ValueEvaluator(JudgeSettings):
     reader: ValueReader = JsonField("value")
     reduce: Reduction = "mean"
     duplicates: Duplicates = "share"
-    """What a text gets that stands there before: `share` its score, `zero` 0 (Tree of Thoughts), or `evaluate` a score
+    """What a text gets that stands there before: `share` its score, `zero` 0 (Yao et al. 2023), or `evaluate` a score
     of its own."""
     early_stop: EarlyStop | None = None
     min_ok: int = 1
     """Samples that must have been read for a candidate to have a score."""
     template: str = "value"
     """Which set of templates asks: `value/system.j2`, `value/ask.j2`."""
-    compat: Literal["tot"] | None = None
-    """`tot`: samples that all failed are worth 0, as in Tree of Thoughts."""
     name: str = field(default="value", init=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        is_compat(self.compat, "tot")
         self._at_least("samples", 1)
         self._require("min_ok", 1 <= self.min_ok <= self.samples, f"must lie in 1..{self.samples}")
         self._one_of("reduce", ("mean", "sum", "median"))
@@ -74,7 +70,7 @@ class ValueEvaluator(JudgeSettings):
         if self.reduce == "sum":
             ends = (scale.low, scale.low * self.samples, scale.high, scale.high * self.samples)
             scale = Scale(min(ends), max(ends), scale.higher_is_better)
-        if self.compat or self.duplicates == "zero":
+        if self.duplicates == "zero":
             scale = Scale(min(scale.low, 0.0), max(scale.high, 0.0), scale.higher_is_better)
         return scale
 
@@ -130,7 +126,7 @@ class ValueEvaluator(JudgeSettings):
                 status = "duplicate" if self.duplicates == "zero" or status == "ok" else status
             statuses.append(status)
         samples = [_sample(j, s, answer) for j in asked for s, answer in enumerate(asked[j])]
-        summaries = [summarise(_values(asked[original])) for original in first]
+        summaries = [summarize(_values(asked[original])) for original in first]
         trust = [confidence(_values(asked[original]), self.reader.scale) for original in first]
         return build_evaluation(
             self.name,
@@ -154,10 +150,10 @@ class ValueEvaluator(JudgeSettings):
 
     def _score(self, asked: Sequence[Parsed[float]], is_unread: bool) -> tuple[float, ScoreStatus]:
         if is_unread:
-            return (0.0 if self.early_stop and self.early_stop.compat else np.nan), "skipped"
+            return np.nan, "skipped"
         values = _values(asked)
-        if summarise(values).n_ok < self.min_ok:
-            return (0.0 if self.compat else np.nan), "failed"
+        if summarize(values).n_ok < self.min_ok:
+            return np.nan, "failed"
         return reduce_samples(values, self.reduce), "ok"
 
     def check(self) -> None:
@@ -177,7 +173,6 @@ class ValueEvaluator(JudgeSettings):
                 "duplicates": self.duplicates,
                 "early_stop": None if self.early_stop is None else self.early_stop.to_dict(),
                 "min_ok": self.min_ok,
-                "compat": self.compat,
             },
         )
 

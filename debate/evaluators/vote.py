@@ -1,4 +1,4 @@
-"""The candidates compared with one another by ballots (`get_votes`, seed 000; Tree of Thoughts), as a flow.
+"""The candidates compared with one another by ballots (Yao et al. 2023), as a flow.
 
     gather: for each ballot:  show the candidates in an order of its own, ask, read -> a ranking
     count the ballots -> scores
@@ -71,8 +71,8 @@ class VoteEvaluator(JudgeSettings):
 
     >>> VoteEvaluator(ballots=5, ballot="ranking", count="borda_span")
 
-    Scores are on 0..10 (Borda as in seed 000, or `borda_span`, by which the unanimous last has 0; Copeland); plurality
-    counts votes, on 0..ballots. `details`: `ballots` {`valid`, `rejected`, `reasons`}.
+    Scores are on 0..10 (Borda; `borda_span`, by which a unanimous last place has 0; Copeland); plurality counts votes,
+    on 0..ballots. `details`: `ballots` {`valid`, `rejected`, `reasons`}.
     """
 
     ballots: int = 5
@@ -195,9 +195,9 @@ class VoteEvaluator(JudgeSettings):
             case "copeland":
                 return copeland_score(wins_of_rankings(rankings, n))
             case "borda":
-                return borda_count(rankings, n, "seed", self.unranked)
+                return borda_count(rankings, n, "from_one", self.unranked)
             case "borda_span":
-                return borda_count(rankings, n, "span", self.unranked)
+                return borda_count(rankings, n, "from_zero", self.unranked)
 
     def check(self) -> None:
         """Render every template once; raises `TemplateError` with file and line."""

@@ -51,11 +51,9 @@ class LabelMap:
     """Labels and what each is worth. The label is the last line that is not blank, in capitals or not.
 
     Punctuation around it and what stands before a colon (`Judgement: sure.`) are dropped; "not likely" is no label.
-    With `exact` it is the text after the last line break as it stands, as in Tree of Thoughts.
     """
 
     values: Mapping[str, float]
-    exact: bool = False
 
     def __post_init__(self) -> None:
         if len(set(map(_bare, self.values))) < max(2, len(self.values)):
@@ -80,13 +78,9 @@ class LabelMap:
         Raises:
             ReplyError: empty, cut_off or unknown_label.
         """
-        if self.exact:
-            said = reply.split("\n")[-1]
-            known = dict(self.values)
-        else:
-            said = last_line(reply, finish_reason=finish_reason)
-            known = {_bare(label): value for label, value in self.values.items()}
-            said = next((name for name in (_bare(said), _bare(said.rpartition(":")[2])) if name in known), said)
+        said = last_line(reply, finish_reason=finish_reason)
+        known = {_bare(label): value for label, value in self.values.items()}
+        said = next((name for name in (_bare(said), _bare(said.rpartition(":")[2])) if name in known), said)
         if said not in known:
             raise unreadable("unknown_label", f"The last line is {shown(said)}; give one of {', '.join(self.values)}.")
         return known[said]

@@ -11,7 +11,8 @@ import pytest
 from debate import CallbackEvaluator, Engine, Scale
 from debate.backends import Call, Scripted
 from debate.errors import ConfigError
-from debate.search import abeam, beam, depth_first, game24
+from debate.search import abeam, beam, depth_first
+from examples import game24
 
 SOLVABLE = ["4 9 10 13", "1 1 4 6", "3 3 8 8", "1 5 5 5"]
 

@@ -18,7 +18,7 @@ from debate.parsing.json_values import unreadable
 from debate.parsing.schema import bounded_text, object_of
 from debate.parsing.step_scores import read_is_solved, read_step_score
 from debate.parsing.values import JsonField, ValueReader
-from debate.scoring.reducers import STEP_SCALE, summarise
+from debate.scoring.reducers import STEP_SCALE, summarize
 from debate.types import Failure, Judgment, Scale, Task
 
 
@@ -205,7 +205,7 @@ def mean_samples(samples: Sequence[Judgment]) -> list[float | None]:
     by_step: dict[int, list[float | None]] = {}
     for sample in samples:
         by_step.setdefault(sample.step or 0, []).append(sample.value)
-    summaries = [summarise(by_step[n]) for n in sorted(by_step)]
+    summaries = [summarize(by_step[n]) for n in sorted(by_step)]
     return [summary.mean if summary.n_ok else None for summary in summaries]
 
 
