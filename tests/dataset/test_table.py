@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from debate.dataset.evalset import EvalSet, check_evalset, read_evalset
 from debate.errors import ConfigError, TaskError
 from tests.dataset.files import Row, best, lines, read, texts
+from tests.required import required_module
 
 
 def write(path: Path, text: str) -> Path:
@@ -121,7 +122,7 @@ def test_an_id_given_twice_is_told_with_both_lines(tmp_path: Path) -> None:
 
 
 def parquet_file(path: Path, rows: list[Row]) -> Path:
-    arrow, parquet = pytest.importorskip("pyarrow"), import_module("pyarrow.parquet")
+    arrow, parquet = required_module("pyarrow"), import_module("pyarrow.parquet")
     parquet.write_table(arrow.Table.from_pylist(rows), path, row_group_size=100)
     return path
 

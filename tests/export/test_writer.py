@@ -17,8 +17,9 @@ from debate.evaluation import Evaluation
 from debate.export import EXPORTS
 from debate.types import Task
 from tests.export.evaluated import scored, task
+from tests.required import required_module
 
-pytest.importorskip("pyarrow")
+required_module("pyarrow")
 
 
 @pytest.mark.parametrize("name", EXPORTS)
