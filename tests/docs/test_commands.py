@@ -21,7 +21,11 @@ def commands() -> list[tuple[str, str]]:
     found = [
         (str(block), _COMMENT.sub("", line)) for block in blocks("bash") for line in block.code.splitlines() if line
     ]
-    found += [(str(block), block.code.splitlines()[0].partition(": ")[2]) for block in blocks("yaml") if ": debate" in block.code]
+    found += [
+        (str(block), block.code.splitlines()[0].partition(": ")[2])
+        for block in blocks("yaml")
+        if ": debate" in block.code
+    ]
     for page in pages():
         if page.name != "CHANGELOG.md":
             lines = _INDENTED.findall(page.read_text(encoding="utf-8"))
