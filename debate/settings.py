@@ -4,7 +4,7 @@ from that: checks, the description by which runs are told apart, docstrings, com
     @documented
     @dataclass(frozen=True)
     class Example:
-        rounds: int = setting(3, "Most rounds of a debate.", ge=1, shapes_prompts=False)
+        rounds: int = result_setting(3, "Most rounds of a debate.", ge=1)
 
         def __post_init__(self) -> None:
             check_settings(self)
@@ -49,6 +49,11 @@ def setting(
     if isinstance(default, type):
         return field(default_factory=default, metadata=metadata)
     return field(default=default, metadata=metadata)
+
+
+def result_setting(default: Any, help: str, **other: Any) -> Any:  # noqa: A002
+    """A `setting` that shapes results and no prompt, so that it may change when a run is resumed."""
+    return setting(default, help, shapes_prompts=False, **other)
 
 
 @dataclass(frozen=True, slots=True)

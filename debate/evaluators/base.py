@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from debate.evaluation import Evaluation
 from debate.flow import Flow, RunContext
-from debate.settings import check_settings, describe_settings, setting
+from debate.settings import check_settings, describe_settings, result_setting, setting
 from debate.templates import Templates
 from debate.types import Scale, Task
 
@@ -98,19 +98,24 @@ class BaseEvaluator:
         ConfigError: for settings of the wrong type or out of bounds.
     """
 
-    selection: Literal["argmax", "sample"] = setting(
-        "argmax", "How a candidate is selected: the best, or drawn from the probabilities.", shapes_prompts=False
+    selection: Literal["argmax", "sample"] = result_setting(
+        "argmax", "How a candidate is selected: the best, or drawn from the probabilities."
     )
-    ties: Literal["first", "seeded"] = setting(
-        "first", "Which of several best candidates is selected: the first, or one drawn.", shapes_prompts=False
+    ties: Literal["first", "seeded"] = result_setting(
+        "first", "Which of several best candidates is selected: the first, or one drawn."
     )
-    softmax_temperature: float = setting(
-        1.0, "Temperature of the softmax that makes probabilities of scores.", gt=0, shapes_prompts=False
+    softmax_temperature: float = result_setting(
+        1.0, "Temperature of the softmax that makes probabilities of scores.", gt=0
     )
-    name: ClassVar[str]
+    name: str = field(init=False)
 
     def __post_init__(self) -> None:
         check_settings(self)
+
+    @property
+    def scale(self) -> Scale:
+        """The scale of the scores."""
+        raise NotImplementedError
 
     @property
     def models(self) -> frozenset[str]:
@@ -133,7 +138,7 @@ class BaseEvaluator:
 class PromptingEvaluator(BaseEvaluator):
     """An evaluator that renders templates and parses replies."""
 
-    retries: int = setting(2, "How often a model is asked again after an unreadable reply.", ge=0, shapes_prompts=False)
+    retries: int = result_setting(2, "How often a model is asked again after an unreadable reply.", ge=0)
     templates: Templates | str | Path | None = setting(
         None, "A folder whose templates override the built-in ones, or `compact`.", file_type=Path | None
     )

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from debate.errors import StoreError
 from debate.evaluation import Evaluation
+from debate.files import atomic_write, valid_unicode
 from debate.registry import EXPORTS
 from debate.types import Task
 
@@ -47,36 +45,14 @@ def export_named(name: str) -> Export:
     return found if isinstance(found, Export) else Export(found, f"{name.rpartition(':')[2]}.jsonl")
 
 
-@contextmanager
-def whole(path: Path) -> Generator[Path]:
-    """A temporary path beside `path`, which takes its name once all is written; after an error nothing is left.
-
-    Raises:
-        StoreError: when it cannot be written; names the path.
-    """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        yield temporary
-        with temporary.open("rb") as stream:
-            os.fsync(stream.fileno())
-        temporary.replace(path)
-    except OSError as error:
-        raise StoreError(f"{path}: cannot be written: {error.strerror or error}") from error
-    finally:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
-
-
 def json_line(row: Any) -> str:
     """One line of valid JSON, in valid Unicode."""
-    text = json.dumps(row, ensure_ascii=False, allow_nan=False)
-    return text.encode("utf-8", "backslashreplace").decode("utf-8") + "\n"
+    return valid_unicode(json.dumps(row, ensure_ascii=False, allow_nan=False)) + "\n"
 
 
 def write_lines(path: Path, rows: Iterable[Any], written: ExportSummary) -> ExportSummary:
     """Write one JSON line per row."""
-    with whole(path) as temporary, temporary.open("w", encoding="utf-8") as stream:
+    with atomic_write(path) as temporary, temporary.open("w", encoding="utf-8") as stream:
         for row in rows:
             stream.write(json_line(row))
             written.rows += 1
@@ -85,7 +61,7 @@ def write_lines(path: Path, rows: Iterable[Any], written: ExportSummary) -> Expo
 
 def write_array(path: Path, rows: Iterable[Any], written: ExportSummary) -> ExportSummary:
     """Write a JSON array, as its rows come."""
-    with whole(path) as temporary, temporary.open("w", encoding="utf-8") as stream:
+    with atomic_write(path) as temporary, temporary.open("w", encoding="utf-8") as stream:
         stream.write("[")
         for row in rows:
             stream.write(",\n" if written.rows else "\n")

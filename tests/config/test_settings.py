@@ -71,7 +71,7 @@ def test_what_a_server_is_told_of_patience_reaches_it(tmp_path: Path) -> None:
     backend = read(tmp_path, text).open_backend()
     assert isinstance(backend, OpenAICompatible)
     assert backend.capacity.slots == 3
-    assert backend.persistence.retry_policy.timeout == 7
+    assert backend.retry_policy.timeout == 7
 
 
 @pytest.mark.parametrize(

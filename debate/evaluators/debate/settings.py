@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from debate.evaluators.debate.candidate_order import CandidateOrder
 from debate.evaluators.debate.prompts import TEMPLATE_NAMES, check_templates
 from debate.profiles import Component, Persona, Profile, load_profile
 from debate.scoring.tensor import Method, normalize_tensor
-from debate.settings import describe_settings, setting
+from debate.settings import describe_settings, result_setting, setting
 from debate.types import FloatArray, Sampling, Scale, Task
 
 Mode = Literal["sequential", "simultaneous", "independent"]
@@ -36,20 +36,17 @@ class DebateSettings(PromptingEvaluator):
     profile: Profile | str | Path = setting(
         "general", "A profile, the name of a built-in one, or the path of a YAML file.", file_type=str
     )
-    rounds: int = setting(3, "Most rounds of a debate (R).", ge=1, shapes_prompts=False)
-    weights: Sequence[float] | Mapping[str, float] | None = setting(
+    rounds: int = result_setting(3, "Most rounds of a debate (R).", ge=1)
+    weights: Sequence[float] | Mapping[str, float] | None = result_setting(
         None,
         "A weight per component, in their order or by name; those left out, and None, take the profile's.",
-        shapes_prompts=False,
         file_type=dict[str, float] | None,
     )
-    convergence: float | None = setting(
-        0.1, "Stop after a round whose CV is at most this; None never stops early.", ge=0, shapes_prompts=False
+    convergence: float | None = result_setting(
+        0.1, "Stop after a round whose CV is at most this; None never stops early.", ge=0
     )
-    over: Over = setting(
-        "agents", "Which coefficient of variation is taken; see `debate.convergence`.", shapes_prompts=False
-    )
-    min_rounds: int = setting(1, "The first round after which a debate may converge.", ge=1, shapes_prompts=False)
+    over: Over = result_setting("agents", "Which coefficient of variation is taken; see `debate.convergence`.")
+    min_rounds: int = result_setting(1, "The first round after which a debate may converge.", ge=1)
     history: int | None = setting(
         None, "How many complete rounds an agent sees besides the current one; None is all.", ge=0
     )
@@ -63,22 +60,14 @@ class DebateSettings(PromptingEvaluator):
         "shuffle: one seeded order per debate. fixed: the task's own. rotate: each agent sees another order. "
         "balanced: two debates, in an order and in its reverse, whose scores are averaged.",
     )
-    method: Method = setting(
-        "article", "How scores are aggregated; see `debate.scoring.normalize_tensor`.", shapes_prompts=False
-    )
-    quorum: int | None = setting(
-        None,
-        "Agents that must have scored for a round to count; None is more than half.",
-        ge=1,
-        shapes_prompts=False,
+    method: Method = result_setting("article", "How scores are aggregated; see `debate.scoring.normalize_tensor`.")
+    quorum: int | None = result_setting(
+        None, "Agents that must have scored for a round to count; None is more than half.", ge=1
     )
     history_scores: bool = setting(True, "Whether the history shows scores beside the comments.")
     blind_first_round: bool = setting(False, "Whether the agents do not see each other's turns in the first round.")
-    token_budget: int | None = setting(
-        None,
-        "Stop after the round in which a debate's prompt and completion tokens reach this.",
-        ge=1,
-        shapes_prompts=False,
+    token_budget: int | None = result_setting(
+        None, "Stop after the round in which a debate's prompt and completion tokens reach this.", ge=1
     )
     sampling: Sampling = setting(
         Sampling(temperature=0.7),
@@ -86,7 +75,7 @@ class DebateSettings(PromptingEvaluator):
     )
     comment_chars: int = setting(400, "Longest comment on a candidate, in characters.", ge=1)
     overall_chars: int = setting(600, "Longest overall comment of a turn, in characters.", ge=1)
-    name: ClassVar[str] = "debate"
+    name: str = field(default="debate", init=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
