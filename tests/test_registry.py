@@ -46,7 +46,7 @@ def test_what_cannot_be_imported_is_refused_by_name(name: str) -> None:
 
 def test_a_module_that_fails_when_it_is_imported_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "fails_at_import.py").write_text("1 / 0\n")
-    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     with pytest.raises(ConfigError, match="ZeroDivisionError"):
         EXPORTS.load("fails_at_import:x")
 
