@@ -309,11 +309,7 @@ def _row(name: str, field: FieldInfo) -> SettingRow:
         flag=about["flag"] or f"--{name.replace('_', '-')}",
         kind=kind if get_origin(kind) in (None, Literal) else get_origin(kind),
         type="|".join([*words, *(["none"] if NoneType in several else [])]),
-        default=""
-        if field.default in (None, {}, ())
-        else str(field.default).lower()
-        if kind is bool
-        else str(field.default),
+        default=_shown(field.default),
         bounds=", ".join(
             f"{sign} {getattr(each, side):g}"
             for each in field.metadata
