@@ -43,9 +43,9 @@ def settings_page() -> str:
     head = ("setting", "flag", "type", "default", "what it does")
     parts = [
         "# Settings",
-        "One name for one thing: a key of a `--config` file, a flag of `debate run` (with `-` for `_`) and a parameter in "
-        "Python are called the same. A setting without a flag goes into the file. Flags override the file, and the file "
-        "overrides what the model's folder asks for in its `debate.yaml`.",
+        "A setting has one name: as a key of a `--config` file, as a flag of `debate run` (with `-` for `_`) and as a "
+        "parameter in Python. One without a flag goes into the file. Flags override the file, and the file overrides "
+        "what the model's folder asks for in its `debate.yaml`.",
         "## Of a debate",
         "Also the parameters of `DebateEvaluator`.",
         table(head, rows[True]),
@@ -77,14 +77,18 @@ def command_line_page() -> str:
 def formats_page() -> str:
     """What eval sets are read from, and what results are written as."""
     read = [
-        (f"`{name}`", cell(known.description), " or ".join(", ".join(f"`{key}`" for key in sorted(keys)) for keys in known.keys))
+        (
+            f"`{name}`",
+            cell(known.description),
+            " or ".join(", ".join(f"`{key}`" for key in sorted(keys)) for keys in known.keys),
+        )
         for name, known in FORMATS.items()
     ]
     written = [(f"`{name}`", f"`{each.file}`", cell(each.description)) for name, each in EXPORTS.items()]
     return "\n\n".join([
         "# Formats",
         "## Eval sets",
-        "`debate run` recognizes a file by the keys of its first record; `--format NAME` decides where they do not tell.",
+        "`debate run` recognizes a file by the keys of its first record; `--format NAME` decides otherwise.",
         table(("name", "what it is", "recognized by the keys"), read),
         "## Exports",
         "`debate export RUN --to NAME` writes them, into the run's folder unless `--out` says otherwise.",
@@ -109,7 +113,7 @@ def commands() -> Iterator[tuple[str, Any]]:
 
 def usage(path: str, command: Any) -> str:
     """The command's first line of help."""
-    arguments = [option.name.upper() if option.required else f"[{option.name.upper()}]" for option in _arguments(command)]
+    arguments = [name.upper() if is_required else f"[{name.upper()}]" for name, is_required in _arguments(command)]
     rest = "COMMAND" if hasattr(command, "commands") else " ".join(["[OPTIONS]", *arguments])
     return f"    {path} {rest}"
 
@@ -121,8 +125,15 @@ def option_row(option: Any) -> tuple[str, ...]:
     value = "" if is_argument else value_of(option)
     many = "repeatable" if getattr(option, "multiple", False) else ""
     default = option.default
-    has_default = default not in (None, False, [], ()) and not callable(default) and "UNSET" not in repr(default).upper()
-    return f"`{name}`", cell(", ".join(filter(None, (value, many)))), shown(default) if has_default else "", help_of(option)
+    has_default = (
+        default not in (None, False, [], ()) and not callable(default) and "UNSET" not in repr(default).upper()
+    )
+    return (
+        f"`{name}`",
+        cell(", ".join(filter(None, (value, many)))),
+        shown(default) if has_default else "",
+        help_of(option),
+    )
 
 
 def value_of(option: Any) -> str:
@@ -141,8 +152,8 @@ def help_of(option: Any) -> str:
     return f"{text} Environment variable: `{variable}`." if variable else text
 
 
-def _arguments(command: Any) -> list[Any]:
-    return [option for option in command.params if option.param_type_name == "argument"]
+def _arguments(command: Any) -> list[tuple[str, bool]]:
+    return [(option.name, option.required) for option in command.params if option.param_type_name == "argument"]
 
 
 def _run_options() -> Iterator[tuple[str, Any]]:
@@ -151,7 +162,7 @@ def _run_options() -> Iterator[tuple[str, Any]]:
     for option in command.params:
         if option.param_type_name == "option" and option.opts:
             name = option.opts[0].removeprefix("--").replace("-", "_")
-            yield singular.get(name, name), option
+            yield str(singular.get(name, name)), option
 
 
 def of(cls: type[Any]) -> list[tuple[str, ...]]:
@@ -174,9 +185,11 @@ def attribute_docs(cls: type[Any]) -> dict[str, str]:
         (body,) = ast.parse(textwrap.dedent(inspect.getsource(each))).body
         assert isinstance(body, ast.ClassDef)
         for node, after in zip(body.body, body.body[1:], strict=False):
-            if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and isinstance(after, ast.Expr):
-                if isinstance(after.value, ast.Constant) and isinstance(after.value.value, str):
-                    found[node.target.id] = cell(inspect.cleandoc(after.value.value))
+            match node, after:
+                case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                    found[name] = cell(inspect.cleandoc(text))
+                case _:
+                    pass
     return found
 
 
@@ -209,6 +222,11 @@ def shown(value: Any) -> str:
         return f"`{type(value).__name__}`"
     text = {True: "true", False: "false"}[value] if isinstance(value, bool) else str(value)
     return f"`{cell(text)}`"
+
+
+def code(text: str) -> str:
+    """A text as code."""
+    return f"`{text}`"
 
 
 def cell(text: str) -> str:
