@@ -106,7 +106,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with Engine(backend, seed=settings.seed) as engine:
             answer = reason(
                 engine,
-                settings.debate_evaluator(),
+                settings.make_evaluator(),
                 options.question,
                 n_drafts=options.drafts,
                 max_characters=options.max_characters,

@@ -209,7 +209,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with Engine(backend, seed=settings.seed) as engine:
             optimizer = Optimizer(
                 engine,
-                settings.debate_evaluator(),
+                settings.make_evaluator(),
                 options.beam,
                 options.inputs,
                 settings.seed,

@@ -87,7 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
         settings = RunSettings.read(options.config, given)
         backend: Backend = Scripted(judge) if settings.model is None else settings.open_backend()
-        evaluator = settings.debate_evaluator()
+        evaluator = settings.make_evaluator()
         # Read through once: a broken line is known before a model is loaded and before the old --out is emptied.
         total = check_evalset(options.evalset, settings.limit)
         with opened(options.out, options.evalset) as out, Engine(backend, seed=settings.seed) as engine:

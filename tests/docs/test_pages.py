@@ -10,11 +10,11 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from debate.config.evaluators import KINDS
+from debate.dataset.registry import FORMATS
 
 from debate.cli import app
-from debate.config.evaluators import KINDS
 from debate.config.settings import RunSettings
-from debate.dataset.registry import FORMATS
 from debate.export import EXPORTS
 from tests.docs.blocks import REPOSITORY, pages
 

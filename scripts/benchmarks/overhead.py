@@ -1,6 +1,6 @@
 """Measure everything but the model: what the engine itself costs a turn, in CPU time and in memory.
 
-    python scripts/bench_overhead.py [--sizes 100 1000 10000] [--repetitions 5]
+    scripts/bench overhead [--sizes 100 1000 10000] [--repetitions 5]
 
 Debates of 3 agents, 3 rounds, 4 candidates and 5 components run over a scripted backend whose replies were written
 beforehand, with comments of about 200 characters. Each line is one size; every repetition is a fresh process.
@@ -27,7 +27,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from debate import DebateEvaluator, Engine, Profile, Task
+from debate import DebateEvaluator, Engine, Task
 from debate.backends import Call, Scripted
 from debate.evaluators.debate.candidate_order import arrange
 from debate.evaluators.debate.prompts import AGENT, SYSTEM, TASK, TURN, system_context, task_context, turn_context
@@ -108,8 +108,7 @@ def unit_of(evaluator: DebateEvaluator, script: Callable[[Call], str]) -> Unit:
     with Engine(Scripted(overheard)) as engine:
         transcript = engine.evaluate(task, evaluator).transcript
         today = engine.run_context.today
-    profile = evaluator.profile
-    assert isinstance(profile, Profile)
+    profile = evaluator.loaded_profile
     ordering = arrange(list(transcript.turns[0].labels.values()), len(profile.personas), rotate=False)
     word = Trusted(task_delimiter(task))
     turns: list[Step] = [(TURN, turn_context(turn, profile, word, with_scores=True)) for turn in transcript]
