@@ -23,10 +23,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from debate import DebateEvaluator, Engine, Sampling, Task
+from debate import Engine, Sampling, Task
 from debate.backends import Call, Scripted
 from debate.config.settings import RunSettings
 from debate.errors import BackendError, ConfigError, DebateError
+from debate.evaluators.base import Evaluator
 
 QUESTION = "A shop sells 3 pens at 2.00 each and 4 notebooks at 3.50 each. How much is that in all?"
 DRAFT = "Answer the question, step by step and briefly."
@@ -40,7 +41,7 @@ SAMPLING = Sampling(temperature=0.7, max_tokens=1024)
 
 def reason(
     engine: Engine,
-    evaluator: DebateEvaluator,
+    evaluator: Evaluator,
     question: str,
     *,
     n_drafts: int = 4,

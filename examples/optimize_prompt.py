@@ -30,10 +30,11 @@ from typing import Any
 
 import numpy as np
 
-from debate import Candidate, DebateEvaluator, Engine, Evaluation, Sampling, Task
+from debate import Candidate, Engine, Evaluation, Sampling, Task
 from debate.backends import Call, Scripted
 from debate.config.settings import RunSettings
 from debate.errors import BackendError, BackendUnavailableError, ConfigError, DebateError, TaskError
+from debate.evaluators.base import Evaluator
 from debate.hashing import derive
 from debate.scoring.tensor import softmax
 from debate.selection import keep_best, sample
@@ -82,7 +83,7 @@ class Optimizer:
     """The search: what it works with, and how wide it goes."""
 
     engine: Engine
-    evaluator: DebateEvaluator
+    evaluator: Evaluator
     beam: int = 2
     inputs: int = 3
     seed: int = 0

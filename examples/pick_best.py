@@ -23,17 +23,18 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, TextIO
 
-from debate import DebateEvaluator, Engine, Evaluation, Task
+from debate import Engine, Evaluation, Task
 from debate.backends import Backend, Call, Scripted
 from debate.config.settings import RunSettings
-from debate.dataset.evalset import check_evalset, read_evalset
+from debate.dataset.evalset import EvalSet
 from debate.errors import BackendError, ConfigError, DebateError
+from debate.evaluators.base import Evaluator
 from debate.runtime.scheduler import with_unique_ids
 
 DEMO = Path(__file__).parents[1] / "scripts" / "demo_tasks.jsonl"
 
 
-def pick(engine: Engine, evaluator: DebateEvaluator, tasks: Iterable[Task]) -> Iterator[dict[str, Any]]:
+def pick(engine: Engine, evaluator: Evaluator, tasks: Iterable[Task]) -> Iterator[dict[str, Any]]:
     """One row per task, as they finish. Only the tasks in progress are held, so an eval set may have any size."""
     under_way: dict[str, Task] = {}
 
@@ -89,9 +90,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         backend: Backend = Scripted(judge) if settings.model is None else settings.open_backend()
         evaluator = settings.make_evaluator()
         # Read through once: a broken line is known before a model is loaded and before the old --out is emptied.
-        total = check_evalset(options.evalset, settings.limit)
+        evalset = EvalSet(options.evalset, settings.limit)
+        total = sum(1 for _ in evalset.tasks())
         with opened(options.out, options.evalset) as out, Engine(backend, seed=settings.seed) as engine:
-            tasks = read_evalset(options.evalset, settings.limit)
+            tasks = (task for task, _, _ in evalset.tasks())
             return 3 if write(pick(engine, evaluator, tasks), total, out) else 0
     except DebateError as error:
         print(f"error: {error}", file=sys.stderr)
