@@ -90,17 +90,22 @@ class Declaration:
         if not self.is_plain:
             return ""
         text = " or ".join(_noun(each) for each in self.members if each is not NoneType)
-        if self.bounds:
-            text += f", {' and '.join(f'{_BOUNDS[side]} {bound:g}' for side, bound in self.bounds.items())}"
+        text += f", {self._bounds_in_words}" if self.bounds else ""
         return f"{text}, or None" if NoneType in self.members else text
 
-    def accepts(self, value: object) -> bool:
-        """Whether a value has the type and lies within the bounds; always so for other than plain types."""
+    def problem(self, value: object) -> str | None:
+        """What keeps a value from having the type and lying within the bounds, or None; None for non-plain types."""
         if not self.is_plain:
-            return True
+            return None
         if not any(_has_type(value, each) for each in self.members):
-            return False
-        return not isinstance(value, int | float) or _is_within(value, **self.bounds)
+            return f"must be {self.expected}, got {value!r}"
+        if isinstance(value, int | float) and not _is_within(value, **self.bounds):
+            return f"must be {self._bounds_in_words}, got {value:g}"
+        return None
+
+    @property
+    def _bounds_in_words(self) -> str:
+        return " and ".join(f"{_BOUNDS[side]} {bound:g}" for side, bound in self.bounds.items())
 
 
 @cache
@@ -119,9 +124,9 @@ def check_settings(settings: Any, prefix: str = "") -> None:
         ConfigError: naming the first field whose value has the wrong type or lies out of bounds.
     """
     for each in declarations(cast("type[Any]", type(settings))):
-        value = getattr(settings, each.name)
-        if not each.accepts(value):
-            raise ConfigError(f"must be {each.expected}, got {value!r}", field=prefix + each.name)
+        problem = each.problem(getattr(settings, each.name))
+        if problem is not None:
+            raise ConfigError(problem, field=prefix + each.name)
 
 
 def plain_values(settings: Any, *, shapes_prompts: Iterable[bool] = (True, False)) -> dict[str, Any]:

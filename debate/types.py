@@ -11,9 +11,10 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +27,20 @@ Status = Literal["ok", "partial", "failed"]
 ScoreStatus = Literal["ok", "failed", "skipped", "penalty", "duplicate"]
 """How a candidate came by its score: `failed` and `skipped` have none, `penalty` and `duplicate` were given theirs."""
 StopReason = Literal["converged", "max_rounds", "token_budget", "time_budget", "failed"]
+
+
+_MOST = sys.float_info.max
+
+
+def check_range(name: str, value: float | None, low: float, high: float = _MOST) -> None:
+    """Refuse a number outside [low, high], NaN, and infinities where there is no upper end; None passes.
+
+    Raises:
+        ConfigError: with `name` as its field.
+    """
+    if value is not None and not low <= value <= high:
+        bounds = f"be at least {low:g}" if high == _MOST else f"lie in [{low:g}, {high:g}]"
+        raise ConfigError(f"must {bounds}, got {value:g}", field=name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,6 +281,8 @@ class Transcript:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sampling:
     """How a model samples its tokens. None leaves a value to the evaluator, or to the model's own default."""
+
+    __pydantic_config__: ClassVar[Any] = {"extra": "forbid"}
 
     temperature: float | None = setting(None, "Sampling temperature; 0 takes the likeliest token.", ge=0)
     top_p: float | None = setting(None, "Sample from the likeliest tokens of this total probability.", ge=0, le=1)

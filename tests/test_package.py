@@ -18,7 +18,7 @@ PACKAGE = Path(debate.__file__).parent
 HEAVY = {"vllm", "torch", "chromadb", "sqlalchemy", "transformers"}
 
 LAYERS = (
-    {"scoring", "net", "sql"},
+    {"concurrency", "scoring", "net", "sql"},
     {"parsing"},
     {"scorers"},
     {"evaluators"},

@@ -22,7 +22,7 @@ def docstring_example() -> type[Any]:
     code = "from dataclasses import dataclass, field\n" + "\n".join(line.removeprefix("    ") for line in lines)
     names: dict[str, Any] = {name: getattr(debate.evaluators, name) for name in debate.evaluators.__all__}
     names |= {"np": np, "Scale": Scale, "Task": Task, "Evaluation": Evaluation, "__name__": __name__}
-    exec(code, names)  # noqa: S102 - our own docstring
+    exec(code, names)
     return names["Brevity"]
 
 

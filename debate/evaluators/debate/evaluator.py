@@ -135,18 +135,8 @@ class _Debate:
         collections = memory.collections or (f"{self.settings.profile_name}/{persona.name}",)
         said = [turn.overall for turn in heard[-len(self.settings.personas) :]]
         queries = (self.task.x, *(candidate.text for candidate in self.task.candidates), *said)
-        request = Recall(
-            collections=collections,
-            queries=queries,
-            k=memory.k,
-            max_tokens=memory.max_tokens,
-            weights=memory.weights,
-            min_score=memory.min_score,
-            kinds=memory.kinds,
-            sources=memory.sources,
-            exclude_sources=(self.task.id, *memory.exclude_sources),
-            metadata=memory.metadata,
-        )
+        settings = replace(memory, collections=collections, exclude_sources=(self.task.id, *memory.exclude_sources))
+        request = Recall(queries=queries, **settings.given())
         return (yield from recall(request))
 
     def _call(self, r: int, i: int, attempt: int, prompt: Prompt) -> Generate:
