@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from debate.dataset.evalset import EvalSet
 from debate.errors import ConfigError, TaskError
 from tests.dataset.files import Row, best, count, lines, read, tasks_of, texts
+from tests.required import required_module
 
 
 def write(path: Path, text: str) -> Path:
@@ -115,7 +116,7 @@ def test_a_name_that_is_not_ours_is_refused(tmp_path: Path) -> None:
 
 
 def parquet_file(path: Path, rows: list[Row]) -> Path:
-    arrow, parquet = pytest.importorskip("pyarrow"), import_module("pyarrow.parquet")
+    arrow, parquet = required_module("pyarrow"), import_module("pyarrow.parquet")
     parquet.write_table(arrow.Table.from_pylist(rows), path, row_group_size=100)
     return path
 

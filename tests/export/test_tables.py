@@ -20,8 +20,9 @@ from debate.errors import ConfigError
 from debate.export import export_named
 from debate.types import Transcript
 from tests.export.evaluated import COMPONENTS, debated, rows_of, scored, task
+from tests.required import required_module
 
-pytest.importorskip("pyarrow")
+required_module("pyarrow")
 parquet: Any = import_module("pyarrow.parquet")
 
 shapes = st.tuples(st.integers(1, 3), st.integers(1, 3), st.integers(1, 4))

@@ -18,8 +18,9 @@ from debate.export import export_named
 from debate.registry import EXPORTS
 from debate.types import Task
 from tests.export.evaluated import scored, task
+from tests.required import required_module
 
-pytest.importorskip("pyarrow")
+required_module("pyarrow")
 
 
 @pytest.mark.parametrize("name", [name for name, entry in EXPORTS.entries.items() if entry.package is None])

@@ -1,7 +1,7 @@
 """How close debates on real vLLM come to what the engine could do at best.
 
-    python scripts/bench_throughput.py --model DIR
-    python scripts/bench_throughput.py --dummy 8b        random weights in the shape of an 8B Llama, for a GPU
+    scripts/bench throughput --model DIR
+    scripts/bench throughput --dummy 8b        random weights in the shape of an 8B Llama, for a GPU
 
 Four arms do the same work: the same prompts, and replies of the same, skewed lengths.
 
@@ -32,8 +32,8 @@ from typing import Any
 
 import numpy as np
 from make_tiny_model import make_tiny_model
-from measure_debates import make_tasks
 
+from benchmarks.debates import make_tasks
 from debate import DebateEvaluator, Task
 from debate.backends import VLLM, Call, Capacity
 from debate.evaluators.base import RunContext

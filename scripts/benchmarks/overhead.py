@@ -1,6 +1,6 @@
 """Measure everything but the model: what the engine itself costs a turn, in CPU time and in memory.
 
-    python scripts/bench_overhead.py [--sizes 100 1000 10000] [--repetitions 5]
+    scripts/bench overhead [--sizes 100 1000 10000] [--repetitions 5]
 
 Debates of 3 agents, 3 rounds, 4 candidates and 5 components run over a scripted backend whose replies were written
 beforehand, with comments of about 200 characters. Each line is one size; every repetition is a fresh process.

@@ -1,6 +1,6 @@
 """Run many debates on real vLLM in one go and check and measure what the engine promises.
 
-    python scripts/measure_debates.py --model DIR [--debates 200] [--orders fixed shuffle rotate]
+    scripts/bench debates --model DIR [--debates 200] [--orders fixed shuffle rotate]
 
 For each candidate order it prints: whether every tensor is full and in range and every stop is the one that its tensor
 gives; how many debates stopped early; the share of prompt tokens read from the prefix cache beside the share that was

@@ -1,6 +1,6 @@
 """Measure what the engine adds to asking a server: wall time and client CPU beside a bare client's.
 
-    python scripts/bench_client.py [--repetitions 5] [--latency 200 600] [--tasks 40] [--at-once 40 8]
+    scripts/bench client [--repetitions 5] [--latency 200 600] [--tasks 40] [--at-once 40 8]
 
 A server on loopback, in a process of its own, answers OpenAI chat completions after a latency that is a hash of the
 request, uniform between the two given (milliseconds). It is asked the 240 turns of 40 debates of 3 agents and 2 rounds:

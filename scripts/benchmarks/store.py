@@ -1,14 +1,14 @@
 """Measure what recording a run costs: memory and CPU of large runs, finished runs, two runs on one database.
 
-    python scripts/bench_store.py [--sizes 1000 10000 100000] [--turns 9] [--store URL]
+    scripts/bench store [--sizes 1000 10000 100000] [--turns 9] [--store URL]
 
 Runs of `debate.jobs.run` over a generated eval set and a scripted backend, each in a fresh process; 4 candidates and 5
 components, replies of about 1,500 characters.
 
     peak MiB           peak memory of the process that reads the file and runs it; to be flat from 10,000 tasks on
     turn us, bare us   CPU of the process for one turn, with the store and without any (the engine alone)
-    store / unit       what the store adds to a turn, in the unit of bench_overhead.py (one render of a prompt and
-                       one json.loads of a reply), measured in the same process
+    store / unit       what the store adds to a turn, in the unit of `scripts/bench overhead` (one render of a prompt
+                       and one json.loads of a reply), measured in the same process
     again s            seconds until the same run, started again, says that it is finished
     two / one          turns a second of two runs at once on one database, in two processes, beside those of one; the
                        scripted model of each answers after 20 ms
@@ -31,8 +31,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from bench_overhead import peak_mib, replies, tasks, unit_of
-
+from benchmarks.overhead import peak_mib, replies, tasks, unit_of
 from debate import DebateEvaluator, Engine, Profile, load_profile
 from debate.backends import Call, Scripted
 from debate.dataset.evalset import EvalSet
@@ -65,7 +64,7 @@ def script_of(evaluator: DebateEvaluator) -> Callable[[Call], str]:
 
 
 def write_evalset(path: Path, n: int) -> None:
-    """The tasks of bench_overhead as a file."""
+    """The tasks of `scripts/bench overhead` as a file."""
     with path.open("w", encoding="utf-8") as stream:
         for task in tasks(n):
             candidates = [candidate.text for candidate in task.candidates]

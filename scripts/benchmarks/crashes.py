@@ -1,6 +1,6 @@
 """Kill runs at random moments, resume them, and count what was lost and what was paid twice.
 
-    python scripts/crash_runs.py [--runs 200] [--double 50] [--debates 100] [--at-once 2] [--seed 0] [--store URL]
+    scripts/bench crashes [--runs 200] [--double 50] [--debates 100] [--at-once 2] [--seed 0] [--store URL]
 
 The model is a server in a process of its own. It answers after 20 to 100 ms and writes down every request when it comes
 and when it is answered, so calls are counted where they are paid for. A run of `debate run` (3 agents, 3 rounds, 4

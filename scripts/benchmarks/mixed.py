@@ -1,6 +1,6 @@
 """Debates, values, votes and judged steps in one engine at once, beside the same calls sent as plain requests.
 
-    python scripts/bench_mixed.py --model DIR [--tasks 100] [--slots 24] [--repetitions 3]
+    scripts/bench mixed --model DIR [--tasks 100] [--slots 24] [--repetitions 3]
 
 First the mix is evaluated for real, with every reply decoded under its schema, and it is counted what came of it. Then
 two arms do the same work, interleaved, with prompts and reply lengths of that mix, from a cold prefix cache:
@@ -23,9 +23,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bench_throughput import LENGTHS, Paced, Recorded, Result, Watched, fixed_length, timed
-from measure_debates import make_tasks
-
+from benchmarks.debates import make_tasks
+from benchmarks.throughput import LENGTHS, Paced, Recorded, Result, Watched, fixed_length, timed
 from debate import DebateEvaluator, StepEvaluator, Task, ValueEvaluator, VoteEvaluator
 from debate.backends import VLLM, Call
 from debate.evaluation import Evaluation

@@ -1,6 +1,6 @@
 """Measure the memory: recalls together and one by one, Chroma beside exact search, whether the right thing is found.
 
-    python scripts/bench_memory.py [speed] [recall] [facts] [--collections 300] [--each 2000] [--requests 500]
+    scripts/bench memory [speed] [recall] [facts] [--collections 300] [--each 2000] [--requests 500]
 
 speed    500 recalls over 300 collections of 2,000 memories, vectors cached: in one batch, one at a time, and the bare
          numpy products that the batch cannot do without, in one run; a part of them through Chroma beside it.
