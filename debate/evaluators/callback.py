@@ -52,7 +52,9 @@ class CallbackEvaluator(BaseEvaluator):
         "`takes=task`, it gets the `Task` and the `Candidate` (or their list) instead of texts.",
         file_type=str,
     )
-    scale: Scale = setting(None, "The scale of the scores; None is the one that the function was marked with.")
+    scale: Scale = setting(  # pyright: ignore[reportIncompatibleMethodOverride] - a property in other evaluators
+        None, "The scale of the scores; None is the one that the function was marked with."
+    )
     combined: bool = result_setting(False, "Whether one call scores all candidates.")
     takes: Literal["text", "task"] = result_setting("text", "What the function is given.")
     on_error: Penalty | None = result_setting(

@@ -1,7 +1,9 @@
 """Solutions judged step by step (x1; process reward models), as a flow.
 
-split each candidate into steps;  let the judge score each with the steps before it in view
-reduce a solution's step scores -> the candidate's score;  its first wrong step
+    split each candidate into steps;  let the judge score each with the steps before it in view
+    reduce a solution's step scores -> the candidate's score;  its first wrong step
+
+The judges of steps are in `prompted` and `reward_models`.
 """
 
 from __future__ import annotations
