@@ -10,7 +10,6 @@ labels of the debate mean nothing outside it.
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,6 +19,7 @@ from typing import Any, cast
 import numpy as np
 
 from debate import selection as _selection
+from debate.files import json_text
 from debate.types import (
     Failure,
     FloatArray,
@@ -109,8 +109,7 @@ class Evaluation:
 
     def to_json(self) -> str:
         """One line of JSON, in valid Unicode: half a surrogate pair in a raw reply stands as its escape."""
-        text = json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-        return text.encode("utf-8", "backslashreplace").decode("utf-8")
+        return json_text(self.to_dict())
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Evaluation:

@@ -12,13 +12,15 @@ httpx's `auth_flow`. This module knows nothing of backends, batching or storage:
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeVar, cast, get_args
 
 from debate.errors import ConfigError, ReplyError
-from debate.types import Failure, InvalidReply, Memory, Sampling, Usage
+from debate.types import Failure, InvalidReply, Memory, Sampling, Usage, check_range
 
 __all__ = [
     "Block",
@@ -195,22 +197,107 @@ class Completion:
     """Why there is no text, in what `Engine.generate` returns; a flow gets the `Failure` itself."""
 
 
+MemoryKind = Literal["episodic", "semantic", "reflection"]
+
+
+class Weights(NamedTuple):
+    """Weights of the parts of a memory's score, each at least 0."""
+
+    relevance: float = 1.0
+    recency: float = 0.1
+    importance: float = 0.1
+
+
+WeightsLike = Weights | Mapping[str, float] | Sequence[float]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recall:
+class MemorySettings:
+    """Which memories are recalled.
+
+    Raises:
+        ConfigError: for a value out of range, an unknown kind, or metadata that JSON cannot hold.
+    """
+
+    __pydantic_config__: ClassVar[Any] = {"extra": "forbid"}
+
+    collections: tuple[str, ...] = ()
+    """Collections to search; empty means the agent's own, `profile/persona`."""
+    k: int = 5
+    """Most memories, at least 1."""
+    max_tokens: int | None = None
+    """Most tokens of all their texts together, at least 0."""
+    weights: Weights | None = None
+    """Weights of relevance, recency and importance; None takes those of the memory."""
+    min_score: float | None = None
+    """Only memories with at least this score."""
+    kinds: tuple[MemoryKind, ...] = ()
+    """Only these kinds; empty is all."""
+    sources: tuple[str, ...] = ()
+    """Only from these sources; empty is all."""
+    exclude_sources: tuple[str, ...] = ()
+    """Not from these, besides the task itself, which never reminds an agent of its own earlier debate."""
+    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Only memories whose metadata has all these values."""
+
+    def __post_init__(self) -> None:
+        for name in ("collections", "kinds", "sources", "exclude_sources"):
+            object.__setattr__(self, name, as_texts(getattr(self, name)))
+        object.__setattr__(self, "weights", None if self.weights is None else _as_weights(self.weights))
+        object.__setattr__(self, "metadata", _as_json(self.metadata))
+        check_range("k", self.k, 1)
+        check_range("max_tokens", self.max_tokens, 0)
+        check_range("min_score", self.min_score, -math.inf, math.inf)
+        for kind in self.kinds:
+            if kind not in get_args(MemoryKind):
+                raise ConfigError(f"must be one of {', '.join(get_args(MemoryKind))}, got {kind!r}", field="kinds")
+
+    def to_dict(self) -> dict[str, Any]:
+        """What is set, as plain data."""
+        return {
+            name: list(cast("tuple[Any, ...]", value)) if isinstance(value, tuple) else value
+            for name, value in self.given().items()
+        }
+
+    def given(self) -> dict[str, Any]:
+        """The fields that are neither None nor empty, by name."""
+        values = {spec.name: getattr(self, spec.name) for spec in fields(self)}
+        return {name: value for name, value in values.items() if value not in (None, (), {})}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recall(MemorySettings):
     """Ask the memory. Answered with a tuple of `Memory`, best first; empty when the engine has no memory."""
 
-    collections: tuple[str, ...]
     queries: tuple[str, ...]
     """Several views of the question; the best match among them counts."""
-    k: int = 5
-    max_tokens: int | None = None
-    weights: tuple[float, float, float] | None = None
-    """Of relevance, recency and importance."""
-    min_score: float | None = None
-    kinds: tuple[str, ...] = ()
-    sources: tuple[str, ...] = ()
-    exclude_sources: tuple[str, ...] = ()
-    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+def as_texts(given: str | Sequence[str]) -> tuple[str, ...]:
+    """One text or several, as a tuple."""
+    return (given,) if isinstance(given, str) else tuple(given)
+
+
+def _as_weights(given: WeightsLike) -> Weights:
+    try:
+        weights = Weights(**given) if isinstance(given, Mapping) else Weights._make(given)
+        is_finite = {name: 0 <= weight < math.inf for name, weight in weights._asdict().items()}
+    except TypeError:
+        hint = "relevance, recency and importance, as numbers"
+        raise ConfigError(f"cannot be read: {given!r}", field="weights", hint=hint) from None
+    for name, is_valid in is_finite.items():
+        if not is_valid:
+            raise ConfigError(f"must be at least 0 and finite, got {getattr(weights, name)}", field=f"weights.{name}")
+    return weights
+
+
+def _as_json(given: Mapping[str, Any] | None) -> dict[str, Any]:
+    try:
+        text = json.dumps(given or {}, ensure_ascii=False, sort_keys=True, allow_nan=False)
+        text.encode("utf-8")
+        return cast("dict[str, Any]", json.loads(text))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ConfigError(f"must be plain JSON data: {error}", field="metadata") from None
 
 
 @dataclass(frozen=True, slots=True)

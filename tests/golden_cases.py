@@ -500,6 +500,12 @@ def _order(call: Mapping[str, Any]) -> tuple[str, ...]:
     return (str(call["task_id"]), json.dumps(call["about"]), call["prompt_hash"], f"{call['seed']:010}")
 
 
+def _plain_recall(request: Recall) -> Any:
+    """A recall as 0.1.0 wrote it: the order of its keys has no meaning, and shapes no hash."""
+    made = plain(request)
+    return {"collections": made["collections"], "queries": made["queries"], **made}
+
+
 def perform(case: Case) -> dict[str, Any]:
     """Everything that a case asks and comes to."""
     calls: list[dict[str, Any]] = []
@@ -520,7 +526,7 @@ def perform(case: Case) -> dict[str, Any]:
                 "feedback": [evaluations[0].feedback(j) for j in range(len(evaluations[0].scores))],
                 "chain_of_thought": evaluations[0].chain_of_thought(rounds=1),
             }
-    recalls = sorted((plain(request) for request in memory.asked), key=json.dumps)
+    recalls = sorted(map(_plain_recall, memory.asked), key=json.dumps)
     return json.loads(json.dumps({**_shortened(calls), "recalls": recalls, **found}))
 
 

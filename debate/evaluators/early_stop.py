@@ -1,6 +1,6 @@
-"""When a value needs no more samples, and a task no more values. Pure: knows values, not how they are made.
+"""When a value needs no more samples, and a task no more values.
 
-In waves, so that a batching backend stays full: one sample of every candidate under way, then a look.
+Samples are drawn in waves, so that a batching backend stays full: one sample of every candidate under way, then a look.
 """
 
 from __future__ import annotations
@@ -9,12 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from debate.errors import ConfigError
 from debate.scoring.reducers import summarize
+from debate.settings import check_settings, documented, plain_values, setting
 from debate.types import Scale
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@documented
+@dataclass(frozen=True, kw_only=True)
 class EarlyStop:
     """Stop once a value is high enough.
 
@@ -22,23 +23,15 @@ class EarlyStop:
     does, `over="task"` leaves the candidates that come after its wave unread: they are `skipped`, and have no score.
     """
 
-    threshold: float = 0.95
-    """Of the scale, from 0 (its worse end) to 1."""
-    min_samples: int = 2
-    over: Literal["candidate", "task"] = "candidate"
-    wave: int = 8
-    """Candidates under way at once, `over="task"`; all of them otherwise."""
+    threshold: float = setting(0.95, "Mean at which to stop, from 0 (the scale's worse end) to 1.", gt=0, le=1)
+    min_samples: int = setting(2, "Samples that must have been read before a candidate may be settled.", ge=1)
+    over: Literal["candidate", "task"] = setting(
+        "candidate", "candidate: a settled candidate gets no more samples. task: it ends the whole task."
+    )
+    wave: int = setting(8, "Candidates sampled at once where `over` is task; all of them otherwise.", ge=1)
 
     def __post_init__(self) -> None:
-        checks = (
-            ("threshold", 0 < self.threshold <= 1, "must lie in (0, 1]"),
-            ("min_samples", self.min_samples >= 1, "must be at least 1"),
-            ("wave", self.wave >= 1, "must be at least 1"),
-            ("over", self.over in ("candidate", "task"), "must be candidate or task"),
-        )
-        for name, is_fine, rule in checks:
-            if not is_fine:
-                raise ConfigError(f"{rule}, got {getattr(self, name)!r}", field=f"early_stop.{name}")
+        check_settings(self, "early_stop.")
 
     def waves(self, candidates: Sequence[int]) -> list[list[int]]:
         """The candidates that are under way together."""
@@ -55,7 +48,6 @@ class EarlyStop:
         """Whether a candidate with these samples makes further ones needless."""
         return self.over == "task" and self.is_settled(values, scale)
 
-    def to_dict(self) -> dict[str, Any]:
-        """As plain data."""
-        names = ("threshold", "min_samples", "over", "wave")
-        return {name: getattr(self, name) for name in names}
+    def describe(self) -> dict[str, Any]:
+        """The settings as plain data."""
+        return plain_values(self)

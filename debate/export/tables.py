@@ -18,7 +18,8 @@ from typing import Any
 
 from debate.errors import ConfigError
 from debate.evaluation import Evaluation, plain
-from debate.export.writer import ExportSummary, Results, whole
+from debate.export.writer import Export, ExportSummary, Results
+from debate.files import atomic_write, valid_unicode
 from debate.types import Task, Turn
 
 _BATCH = 4096
@@ -151,7 +152,7 @@ def _write_parquet(rows: Iterable[Row], path: Path, columns: Columns) -> ExportS
         raise ConfigError("parquet needs a library", file=path, hint=hint) from None
     schema = arrow.schema([(name, kind(arrow)) for name, kind in columns.items()])
     written, rows = ExportSummary(), iter(rows)
-    with whole(path) as temporary, parquet.ParquetWriter(temporary, schema) as file:
+    with atomic_write(path) as temporary, parquet.ParquetWriter(temporary, schema) as file:
         while batch := list(islice(rows, _BATCH)):
             file.write_table(arrow.Table.from_pylist([_valid(row) for row in batch], schema=schema))
             written.rows += len(batch)
@@ -162,7 +163,7 @@ def _valid(value: Any) -> Any:
     """The same in valid Unicode: half a surrogate pair in a reply stands as its escape."""
     match value:
         case str():
-            return value.encode("utf-8", "backslashreplace").decode("utf-8")
+            return valid_unicode(value)
         case dict():
             return {key: _valid(item) for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType]
         case list():
@@ -174,7 +175,10 @@ def _valid(value: Any) -> Any:
 def _write_csv(rows: Iterable[Row], path: Path, columns: Columns) -> ExportSummary:
     """Null is an empty field; a list is JSON in its field."""
     written = ExportSummary()
-    with whole(path) as temporary, temporary.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file:
+    with (
+        atomic_write(path) as temporary,
+        temporary.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file,
+    ):
         writer = csv.DictWriter(file, list(columns))
         writer.writeheader()
         for row in rows:
@@ -185,3 +189,7 @@ def _write_csv(rows: Iterable[Row], path: Path, columns: Columns) -> ExportSumma
 
 def _field(value: Any) -> Any:
     return json.dumps(value, ensure_ascii=False) if isinstance(value, list) else value
+
+
+SCORES = Export(write_scores, "scores.parquet")
+TURNS = Export(write_turns, "turns.parquet")

@@ -16,8 +16,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, cast
 
-from debate.errors import InputError
+from debate.errors import InputError, StoreError
 from debate.evaluation import Evaluation
+from debate.files import atomic_write
+
+RESUME_HINT = "everything is recorded in the store; fix this and run the same command again to continue"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +97,7 @@ class ResultsFile:
         """Write one line, handed to the operating system before this returns. After an error nothing of it is left.
 
         Raises:
-            OSError: when it cannot be written: the disk is full, for example.
+            StoreError: when it cannot be written: the disk is full, for example.
         """
         assert self._file is not None, "open the file first: `with ResultsFile(path) as results`"
         start = os.fstat(self._file.fileno()).st_size
@@ -102,26 +105,24 @@ class ResultsFile:
         try:
             while rest:
                 rest = rest[self._file.write(rest) :]
-        except BaseException:
+        except BaseException as error:
             self._file.truncate(start)
-            raise
+            if not isinstance(error, OSError):
+                raise
+            raise StoreError(f"{self.path}: cannot be written: {error.strerror}", hint=RESUME_HINT) from None
 
     def rewrite(self, evaluations: Iterable[Evaluation]) -> None:
         """Put others in the place of all lines, whole or not at all. The file must be open, and stays so.
 
         Raises:
-            OSError: when they cannot be written.
+            StoreError: when they cannot be written.
         """
-        temporary = self.path.with_suffix(".tmp")
-        with temporary.open("wb") as stream:
-            for evaluation in evaluations:
-                stream.write(evaluation.to_json().encode("utf-8") + b"\n")
-            stream.flush()
-            os.fsync(stream.fileno())
-        # The lock belongs to the file that is replaced, so the new one is locked before it takes the name.
-        replacement = temporary.open("ab", buffering=0)
-        self._lock(replacement)
-        temporary.replace(self.path)
+        with atomic_write(self.path, RESUME_HINT) as temporary:
+            with temporary.open("wb") as stream:
+                stream.writelines(evaluation.to_json().encode("utf-8") + b"\n" for evaluation in evaluations)
+            # The lock belongs to the file that is replaced, so the new one is locked before it takes the name.
+            replacement = temporary.open("ab", buffering=0)
+            self._lock(replacement)
         self.close()
         self._file = replacement
 

@@ -23,7 +23,7 @@ from typing import Any, Protocol
 from debate.backends import Backend, Call
 from debate.dataset.evalset import EvalSet
 from debate.engine import Engine
-from debate.errors import BackendUnavailableError, ConfigError, StoreError, TaskError
+from debate.errors import BackendUnavailableError, ConfigError, TaskError
 from debate.evaluation import Evaluation
 from debate.evaluators.base import Evaluator, check_task
 from debate.flow import Completion
@@ -187,7 +187,7 @@ class Run:
                 watcher.note(f"{count} results are made anew from what is recorded")
             total, done = record.n_tasks(), record.n_evaluated(settings)
             if count or results.n_lines() != done:
-                _write(lambda: results.rewrite(evaluation for _, evaluation in record.results(settings)), results.path)
+                results.rewrite(evaluation for _, evaluation in record.results(settings))
             watcher.started(total, done)
             if done < total:
                 self._restarting(_Session(self, backends, store, record, results, settings, watcher), watcher)
@@ -245,16 +245,8 @@ class _Session:
             for evaluation in engine.iter_evaluate(record.pending(self.settings), run.evaluator, run=record):
                 # What the end of the engine left behind is no result: it is evaluated when the run goes on.
                 if all(failure.reason not in _LEFT for failure in evaluation.failures):
-                    _write(lambda evaluation=evaluation: self.results.append(evaluation), self.results.path)
+                    self.results.append(evaluation)
                     self.watcher.finished(evaluation)
-
-
-def _write(what: Any, path: Path) -> None:
-    try:
-        what()
-    except OSError as error:
-        hint = "everything is recorded in the store; mend this, and the same command goes on from there"
-        raise StoreError(f"{path}: cannot be written: {error.strerror}", hint=hint) from None
 
 
 BUILT_IN = "built-in"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import platform
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +11,8 @@ from pathlib import Path
 from typing import Any, Self
 
 import debate
-from debate.errors import ConfigError, InputError, StoreError
+from debate.errors import ConfigError, InputError
+from debate.files import write_text
 from debate.sql.connect import without_password
 
 STORE_FILE = "run.sqlite"
@@ -96,18 +96,7 @@ class RunDirectory:
             **more,
             "versions": versions(),
         }
-        file = self.path / "run.json"
-        temporary = file.with_suffix(".tmp")
-        text = json.dumps(record, indent=2, ensure_ascii=False, default=str) + "\n"
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-            with temporary.open("w", encoding="utf-8") as stream:
-                stream.write(text)
-                stream.flush()
-                os.fsync(stream.fileno())
-            temporary.replace(file)
-        except OSError as error:
-            raise StoreError(f"{file}: cannot be written: {error.strerror}") from None
+        write_text(self.path / "run.json", json.dumps(record, indent=2, ensure_ascii=False, default=str) + "\n")
 
     def fork(self) -> RunDirectory:
         """The next free folder beside this one: `NAME-2`, `NAME-3`, ..."""

@@ -41,6 +41,10 @@ class ValueReader(Protocol):
         """JSON schema of the reply; None where it is no JSON."""
         ...
 
+    def describe(self) -> dict[str, Any]:
+        """The reader as plain data, for a run's identity."""
+        ...
+
     def __call__(self, reply: str, *, finish_reason: str = "stop") -> float:
         """The value. Raises `ReplyError` when the reply states none."""
         ...
@@ -71,6 +75,10 @@ class LabelMap:
 
     def schema(self, reasoning_chars: int) -> None:
         """No JSON."""
+
+    def describe(self) -> dict[str, Any]:
+        """The reader as plain data."""
+        return {"kind": "labels", "values": {label: float(value) for label, value in self.values.items()}}
 
     def __call__(self, reply: str, *, finish_reason: str = "stop") -> float:
         """The worth of the reply's label.
@@ -106,6 +114,10 @@ class NumberLine:
     def schema(self, reasoning_chars: int) -> None:
         """No JSON."""
 
+    def describe(self) -> dict[str, Any]:
+        """The reader as plain data."""
+        return {"kind": "number", "low": float(self.low), "high": float(self.high)}
+
     def __call__(self, reply: str, *, finish_reason: str = "stop") -> float:
         """The number.
 
@@ -135,6 +147,10 @@ class TagNumber:
 
     def schema(self, reasoning_chars: int) -> None:
         """No JSON."""
+
+    def describe(self) -> dict[str, Any]:
+        """The reader as plain data."""
+        return {"kind": "tag", "tag": self.tag, "low": float(self.low), "high": float(self.high)}
 
     def __call__(self, reply: str, *, finish_reason: str = "stop") -> float:
         """The number.
@@ -167,6 +183,10 @@ class JsonField:
     def schema(self, reasoning_chars: int) -> dict[str, Any]:
         """Reasoning, then the number."""
         return object_of({"reasoning": bounded_text(reasoning_chars), self.key: number_in(self.low, self.high)})
+
+    def describe(self) -> dict[str, Any]:
+        """The reader as plain data."""
+        return {"kind": "json", "key": self.key, "low": float(self.low), "high": float(self.high)}
 
     def __call__(self, reply: str, *, finish_reason: str = "stop") -> float:
         """The number.

@@ -1,7 +1,7 @@
-"""From an address to a SQLAlchemy engine: which databases there are, and how each is opened.
+"""Opens the databases that stores live in: SQLite in a file or in memory, or PostgreSQL.
 
 SQLite is opened in WAL mode, where readers and the one writer do not wait for each other and a killed process leaves
-nothing behind. Knows nothing of what is in the database.
+nothing behind.
 """
 
 from __future__ import annotations
@@ -9,39 +9,46 @@ from __future__ import annotations
 import shutil
 import sqlite3
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
-from sqlalchemy.exc import ArgumentError, NoSuchModuleError
+from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.pool import StaticPool
 
 from debate.errors import ConfigError, StoreError
 
 BUSY_SECONDS = 30
 """How long a writer waits for another process's transaction."""
+FAULTS = (SQLAlchemyError, sqlite3.Error)
+"""What a driver raises; `store_error` puts it into words."""
+READ_ONLY = "debate_read_only"
+"""Execution option of an engine whose transactions only look; others take SQLite's write lock when they begin."""
+_HINT = "sqlite:///PATH, a path, or postgresql://USER@HOST/NAME"
 
 
-def normalize_url(url: str) -> URL:
-    """The address in full: a bare path is a SQLite file, `postgresql:` goes through psycopg."""
+def normalize_url(url: str, field: str = "store") -> URL:
+    """The address in full: a bare path is a SQLite file, `postgresql:` goes through psycopg.
+
+    Raises:
+        ConfigError: for an address of no supported database; `field` names the setting it came from.
+    """
     if "://" not in url:
         return URL.create("sqlite", database=str(Path(url).expanduser()))
     try:
         parsed = make_url(url)
     except ArgumentError:
-        raise ConfigError(f"is no address of a database: {url!r}", field="store", hint=_HINT) from None
+        raise ConfigError(f"is not the address of a database: {url!r}", field=field, hint=_HINT) from None
     if parsed.drivername in ("postgresql", "postgres"):
         return parsed.set(drivername="postgresql+psycopg")
     if parsed.get_backend_name() not in ("sqlite", "postgresql"):
-        raise ConfigError(f"{parsed.get_backend_name()!r} is not supported", field="store", hint=_HINT)
+        raise ConfigError(f"{parsed.get_backend_name()!r} is not supported", field=field, hint=_HINT)
     return parsed
 
 
-_HINT = "sqlite:///PATH, a path, or postgresql://USER@HOST/NAME"
-
-
 def described(url: URL) -> str:
-    """The place for messages: the file, or the address without its password; free space where it is short."""
+    """The place for messages: the file, or the address without its password."""
     if url.get_backend_name() != "sqlite":
         return url.render_as_string(hide_password=True)
     return url.database or "in memory"
@@ -74,24 +81,37 @@ def sqlite_file(url: URL) -> Path | None:
     return Path(url.database)
 
 
-def connect(url: URL) -> Engine:
-    """An engine that opens connections as they must be; nothing is opened yet.
+def store_error(url: URL, error: Exception, hint: str) -> StoreError:
+    """The driver's own words, with the place, the free space, and what can be done."""
+    reason = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
+    space = free_space(url)
+    return StoreError(f"{described(url)}: {reason}" + (f" ({space})" if space else ""), hint=hint)
+
+
+def connect(url: URL, field: str = "store", pragmas: Sequence[str] = ()) -> Engine:
+    """Make an engine; nothing is opened yet.
+
+    Args:
+        url: from `normalize_url`.
+        field: the setting that the address came from, for messages.
+        pragmas: further pragmas of SQLite, such as `secure_delete=ON`.
 
     Raises:
         ConfigError: when the driver is not installed.
         StoreError: when the file's folder cannot be made.
     """
-    if url.get_backend_name() == "sqlite":
-        return _sqlite(url)
     try:
+        if url.get_backend_name() == "sqlite":
+            return _sqlite(url, pragmas)
         return create_engine(url, pool_pre_ping=True)
     except (ModuleNotFoundError, NoSuchModuleError):
-        raise ConfigError(
-            "PostgreSQL needs a driver", field="store", hint="pip install 'debate-eval[postgres]'"
-        ) from None
+        if url.get_backend_name() == "sqlite":
+            raise ConfigError(f"{url.drivername!r} is not supported", field=field, hint=_HINT) from None
+        hint = "pip install 'debate-eval[postgres]'"
+        raise ConfigError("PostgreSQL needs a driver", field=field, hint=hint) from None
 
 
-def _sqlite(url: URL) -> Engine:
+def _sqlite(url: URL, pragmas: Sequence[str]) -> Engine:
     file = sqlite_file(url)
     arguments: dict[str, Any] = {"connect_args": {"timeout": BUSY_SECONDS, "check_same_thread": False}}
     if file is None:
@@ -102,16 +122,16 @@ def _sqlite(url: URL) -> Engine:
         except OSError as error:
             raise StoreError(f"{file}: its folder cannot be made: {error.strerror}") from None
     engine = create_engine(url, **arguments)
-    event.listen(engine, "connect", _prepared)
-    event.listen(engine, "begin", _begun)
+
+    def prepare(connection: Any, record: object) -> None:
+        connection.isolation_level = None  # the driver would begin transactions late, and take the lock later still
+        for pragma in ("synchronous=NORMAL", "foreign_keys=ON", *pragmas):
+            connection.execute(f"PRAGMA {pragma}")
+        _use_wal(connection)
+
+    event.listen(engine, "connect", prepare)
+    event.listen(engine, "begin", _begin)
     return engine
-
-
-def _prepared(connection: Any, record: object) -> None:
-    connection.isolation_level = None  # the driver would begin transactions late, and take the lock later still
-    for pragma in ("synchronous=NORMAL", "foreign_keys=ON"):
-        connection.execute(f"PRAGMA {pragma}")
-    _use_wal(connection)
 
 
 def _use_wal(connection: Any) -> None:
@@ -127,6 +147,7 @@ def _use_wal(connection: Any) -> None:
             time.sleep(0.02)
 
 
-def _begun(connection: Connection) -> None:
+def _begin(connection: Connection) -> None:
     # IMMEDIATE waits for its turn; a transaction that turns from reading to writing would fail at once instead.
-    connection.exec_driver_sql("BEGIN IMMEDIATE")
+    only_reads = connection.get_execution_options().get(READ_ONLY)
+    connection.exec_driver_sql("BEGIN" if only_reads else "BEGIN IMMEDIATE")

@@ -1,4 +1,4 @@
-"""Brings a database to the schema of this version, by the migrations in `migrations/`.
+"""Brings a database to the schema of this version, by alembic migrations.
 
 Everything happens in one transaction: a migration that is cut off leaves the old schema.
 """
@@ -6,59 +6,88 @@ Everything happens in one transaction: a migration that is cut off leaves the ol
 from __future__ import annotations
 
 import sqlite3
+from dataclasses import dataclass
 from pathlib import Path
 
-from sqlalchemy import Connection, inspect, text
+from sqlalchemy import Connection, func, inspect, select, text
 
 from debate.errors import StoreError
+from debate.sql.connect import described, sqlite_file
 
-HEAD = "0001"
-"""The newest migration; a test compares it with the folder."""
+_LOCK = 0x646562617465
+"""Key of PostgreSQL's advisory lock under which tables are made."""
 
 
-def migrate(connection: Connection, place: str) -> None:
-    """Make or update the tables. A SQLite file of an older version is copied first, to `FILE.REVISION.bak`.
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """The schema of one kind of store. Several kinds can share a database, each with a version table of its own.
 
-    Raises:
-        StoreError: for a database of a newer version, or one that holds something else.
+    Attributes:
+        folder: alembic's script location: `env.py` and `versions/`. `env.py` finds the connection and the name of the
+            version table in `config.attributes`.
+        head: revision of the newest migration; knowing it spares loading alembic where nothing is to be done.
+        marker: a table that every database of this kind has.
+        version_table: holds the revision that a database stands at.
+        unversioned: revision of databases that have the marker but no version table, made before there were
+            migrations; None refuses them.
     """
-    before = revision(connection)
-    if before == HEAD:  # spares loading alembic
-        return
-    if before is not None:
-        if before > HEAD:
-            raise StoreError(
-                f"{place}: was written by a newer version (schema {before}, this one knows {HEAD})",
-                hint="pip install --upgrade debate-eval",
-            )
-        _back_up(connection, before)
-    elif inspect(connection).has_table("runs"):
-        raise StoreError(f"{place}: holds a table `runs` that is not ours", hint="give another database")
-    _upgrade(connection)
 
+    folder: Path
+    head: str
+    marker: str
+    version_table: str = "alembic_version"
+    unversioned: str | None = None
 
-def revision(connection: Connection) -> str | None:
-    """The migration that the database stands at; None for an empty one."""
-    if not inspect(connection).has_table("alembic_version"):
-        return None
-    return connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
+    def revision(self, connection: Connection) -> str | None:
+        """The migration that the database stands at; None for an empty one.
 
+        Raises:
+            StoreError: when the marker table is not ours.
+        """
+        tables = inspect(connection)
+        if tables.has_table(self.version_table):
+            return connection.execute(text(f"SELECT version_num FROM {self.version_table}")).scalar()
+        if not tables.has_table(self.marker):
+            return None
+        if self.unversioned is None:
+            place = described(connection.engine.url)
+            raise StoreError(f"{place}: holds a table `{self.marker}` that is not ours", hint="give another database")
+        return self.unversioned
 
-def _upgrade(connection: Connection) -> None:
-    from alembic import command
-    from alembic.config import Config
+    def migrate(self, connection: Connection) -> None:
+        """Make or update the tables. A SQLite file of an older version is copied first, to `FILE.REVISION.bak`.
 
-    config = Config()
-    config.set_main_option("script_location", str(Path(__file__).parents[1] / "store" / "migrations"))
-    config.attributes["connection"] = connection
-    command.upgrade(config, "head")
+        Raises:
+            StoreError: for a database of a newer version, or one that holds something else.
+        """
+        if connection.dialect.name == "postgresql":  # two processes may make the tables at once
+            connection.execute(select(func.pg_advisory_xact_lock(_LOCK)))
+        before = self.revision(connection)
+        if before == self.head:
+            return
+        if before is not None:
+            if before > self.head:
+                raise StoreError(
+                    f"{described(connection.engine.url)}: was written by a newer version "
+                    f"(schema {before}, this one knows {self.head})",
+                    hint="pip install --upgrade debate-eval",
+                )
+            _back_up(connection, before)
+        self._upgrade(connection, before)
+
+    def _upgrade(self, connection: Connection, before: str | None) -> None:
+        from alembic import command
+        from alembic.config import Config
+
+        config = Config()
+        config.set_main_option("script_location", str(self.folder).replace("%", "%%"))
+        config.attributes.update(connection=connection, version_table=self.version_table)
+        if before is not None and not inspect(connection).has_table(self.version_table):
+            command.stamp(config, before)
+        command.upgrade(config, "head")
 
 
 def _back_up(connection: Connection, before: str) -> None:
-    if connection.dialect.name != "sqlite":
-        return
-    file = connection.engine.url.database
-    if not file or file == ":memory:":
-        return
-    with sqlite3.connect(file) as source, sqlite3.connect(f"{file}.{before}.bak") as target:
-        source.backup(target)
+    if (file := sqlite_file(connection.engine.url)) is not None:
+        with sqlite3.connect(file) as source, sqlite3.connect(f"{file}.{before}.bak") as target:
+            source.backup(target)

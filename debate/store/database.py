@@ -1,30 +1,30 @@
 """One database and the one thread that talks to it: what is asked meanwhile is committed together.
 
 A commit takes about as long for one row as for a hundred, so the thread takes whatever has gathered while the last
-commit ran (group commit); nobody waits for a clock. Every fault becomes a `StoreError` that names the place. Knows
-nothing of runs, tasks or replies.
+commit ran (group commit); nobody waits for a clock. Every fault becomes a `StoreError` that names the
+place.
 """
 
 from __future__ import annotations
 
 import asyncio
 import queue
-import sqlite3
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Engine, Table, insert
-from sqlalchemy.exc import SQLAlchemyError
 
 from debate.errors import StoreError
-from debate.sql.connect import connect, described, free_space, normalize_url
-from debate.sql.migrate import migrate
+from debate.sql.connect import FAULTS, connect, described, normalize_url, store_error
+from debate.sql.migrate import Schema
 
 T = TypeVar("T")
-_FAULTS = (SQLAlchemyError, sqlite3.Error)
+SCHEMA = Schema(Path(__file__).parent / "migrations", head="0001", marker="runs")
+_HINT = "what was recorded before is kept; fix this and run the same command again to continue"
 _GROUP = 512
 """Most pieces of work that share a commit."""
 
@@ -103,10 +103,10 @@ class Database:
         engine = connect(self.url)
         try:
             with engine.begin() as connection:
-                migrate(connection, self.place)
-        except _FAULTS as error:
+                SCHEMA.migrate(connection)
+        except FAULTS as error:
             engine.dispose()
-            raise self._told(error) from error
+            raise store_error(self.url, error, _HINT) from error
         except BaseException:
             engine.dispose()
             raise
@@ -138,23 +138,16 @@ class Database:
             with self._engine.begin() as connection:
                 results = _done(connection, group)
         except Exception as error:
-            if len(group) > 1 and not isinstance(error, _FAULTS):
+            if len(group) > 1 and not isinstance(error, FAULTS):
                 for work in group:
                     self._commit([work])
                 return
-            told = self._told(error) if isinstance(error, _FAULTS) else error
+            told = store_error(self.url, error, _HINT) if isinstance(error, FAULTS) else error
             for work in group:
                 work.done.set_exception(told)
             return
         for work, result in zip(group, results, strict=True):
             work.done.set_result(result)
-
-    def _told(self, error: Exception) -> StoreError:
-        """The driver's own words, with the place and what can be done."""
-        reason = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
-        hint = "what was recorded before is kept; mend this, and the same command goes on from there"
-        space = free_space(self.url)
-        return StoreError(f"{self.place}: {reason}" + (f" ({space})" if space else ""), hint=hint)
 
 
 def _done(connection: Connection, group: list[_Work]) -> list[Any]:

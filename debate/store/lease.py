@@ -7,19 +7,15 @@ run's row says who holds it. Nothing has to be renewed, and nothing stale is eve
 
 from __future__ import annotations
 
-import fcntl
-import json
-import os
-import socket
 from collections.abc import Callable
-from datetime import datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from sqlalchemy import URL, Engine, func, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from debate.errors import RunLockedError, StoreError
+from debate.files import FileInUseError, FileLock
 from debate.hashing import digest
 from debate.sql.connect import connect, described, sqlite_file
 
@@ -32,13 +28,7 @@ class Lease(Protocol):
         ...
 
 
-def holder() -> dict[str, Any]:
-    """Who this process is, for others to read."""
-    since = datetime.now().astimezone().isoformat(timespec="seconds")
-    return {"pid": os.getpid(), "host": socket.gethostname(), "since": since}
-
-
-def take_lease(url: URL, run: str, recorded_holder: Callable[[], Any]) -> Lease:
+def take_lease(url: URL, run: str, recorded_holder: Callable[[], str | None]) -> Lease:
     """The lease of a run. `recorded_holder` is asked who holds it, where the lock cannot say.
 
     Raises:
@@ -47,18 +37,21 @@ def take_lease(url: URL, run: str, recorded_holder: Callable[[], Any]) -> Lease:
     """
     if url.get_backend_name() != "sqlite":
         return _ServerLease(url, run, recorded_holder)
-    file = sqlite_file(url)
-    return _NoLease() if file is None else _FileLease(lock_file(file, run), run)
+    if (file := sqlite_file(url)) is None:
+        return _NoLease()
+    try:
+        return FileLock(lock_file(file, run))
+    except FileInUseError as error:
+        raise _in_use(run, error.holder) from None
 
 
 def lock_file(database: Path, run: str) -> Path:
-    """Beside the database, one a run."""
+    """Path of the run's lock file, next to the database."""
     return database.with_name(f"{database.name}.{digest(run)[:12]}.lock")
 
 
-def _in_use(run: str, by: Any) -> RunLockedError:
-    who = f"process {by['pid']} on {by['host']}, since {by['since']}" if by else "another process"
-    return RunLockedError(f"the run {run!r} is in use by {who}", hint="wait for it, or stop it; it can be resumed then")
+def _in_use(run: str, holder: str) -> RunLockedError:
+    return RunLockedError(f"the run {run!r} is in use by {holder}", hint="wait for it, or stop it; then resume the run")
 
 
 class _NoLease:
@@ -68,46 +61,8 @@ class _NoLease:
         pass
 
 
-class _FileLease:
-    def __init__(self, file: Path, run: str) -> None:
-        try:
-            self._descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        except OSError as error:
-            raise StoreError(f"{file}: cannot be opened: {error.strerror}") from None
-        try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            by = _read(self._descriptor)
-            os.close(self._descriptor)
-            raise _in_use(run, by) from None
-        except OSError as error:
-            os.close(self._descriptor)
-            raise StoreError(f"{file}: cannot be locked: {error.strerror}") from None
-        self._write()
-
-    def _write(self) -> None:
-        try:
-            os.ftruncate(self._descriptor, 0)
-            os.pwrite(self._descriptor, json.dumps(holder()).encode(), 0)
-        except OSError:
-            pass  # the lock is what counts; on a full disk it cannot say whose it is
-
-    def release(self) -> None:
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
-
-
-def _read(descriptor: int) -> Any:
-    """Who wrote the file; None while it is being written."""
-    try:
-        return json.loads(os.pread(descriptor, 4096, 0))
-    except ValueError:
-        return None
-
-
 class _ServerLease:
-    def __init__(self, url: URL, run: str, recorded_holder: Callable[[], Any]) -> None:
+    def __init__(self, url: URL, run: str, recorded_holder: Callable[[], str | None]) -> None:
         self._engine: Engine | None = connect(url)
         key = int(digest("debate-eval run", run)[:15], 16)
         try:
@@ -118,7 +73,7 @@ class _ServerLease:
             raise StoreError(f"{described(url)}: {error}") from error
         if not is_ours:
             self.release()
-            raise _in_use(run, recorded_holder())
+            raise _in_use(run, recorded_holder() or "another process")
 
     def release(self) -> None:
         if self._engine is not None:

@@ -12,10 +12,11 @@ from uuid import uuid4
 from sqlalchemy import Connection, insert, select, update
 
 from debate.errors import ConfigError, RunMismatchError
+from debate.files import this_process
 from debate.flow import RunContext
 from debate.store.database import Database
 from debate.store.identity import differences, prompt_identity
-from debate.store.lease import Lease, holder, take_lease
+from debate.store.lease import Lease, take_lease
 from debate.store.reply_cache import DAY, ReplyCache
 from debate.store.run import StoredRun
 from debate.store.tables import RUNS
@@ -96,7 +97,7 @@ class Store:
     def _held(self, connection: Connection, name: str, new: dict[str, Any]) -> Any:
         row = connection.execute(select(RUNS).where(RUNS.c.name == name)).first()
         if row is None:
-            values = {"name": name, "created_at": time.time(), "holder": holder(), **new}
+            values = {"name": name, "created_at": time.time(), "holder": this_process(), **new}
             connection.execute(insert(RUNS), values)
         else:
             found = differences(row.identity, new["identity"])
@@ -107,7 +108,7 @@ class Store:
                     hint="give the settings of before to go on with it, another --out for a new run, "
                     "or --fork for a new run that keeps the calls that still fit",
                 )
-            connection.execute(update(RUNS).where(RUNS.c.id == row.id).values(holder=holder()))
+            connection.execute(update(RUNS).where(RUNS.c.id == row.id).values(holder=this_process()))
         return connection.execute(select(RUNS).where(RUNS.c.name == name)).one()
 
     def read(self, name: str | None = None) -> StoredRun:

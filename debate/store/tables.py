@@ -11,33 +11,12 @@ surrogate pairs survive in every database.
 
 from __future__ import annotations
 
-import json
-from typing import Any, cast
+from typing import Any
 
-from sqlalchemy import BigInteger, Dialect, ForeignKey, Index, Table, Text, UniqueConstraint
+from sqlalchemy import BigInteger, ForeignKey, Index, UniqueConstraint
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
-from sqlalchemy.types import TypeDecorator
 
-
-class Json(TypeDecorator[Any]):
-    """Any plain value as JSON text in valid Unicode; None is NULL."""
-
-    impl = Text
-    cache_ok = True
-
-    def process_bind_param(self, value: Any, dialect: Dialect) -> str | None:
-        """To the database."""
-        return None if value is None else encode(value)
-
-    def process_result_value(self, value: str | None, dialect: Dialect) -> Any:
-        """From the database."""
-        return None if value is None else json.loads(value)
-
-
-def encode(value: Any) -> str:
-    """Compact JSON that every database takes: half a surrogate pair stands as its escape."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+from debate.sql.types import Json, table_of
 
 
 class Base(DeclarativeBase):
@@ -181,11 +160,7 @@ class ReplyRow(Base):
     hits: Mapped[int] = mapped_column(default=0)
 
 
-def _table(row: type[Base]) -> Table[Any]:
-    return cast("Table[Any]", row.__table__)
-
-
 RUNS, TASKS, CALLS, EVALUATIONS, TURNS, REPLIES = map(
-    _table, (RunRow, TaskRow, CallRow, EvaluationRow, TurnRow, ReplyRow)
+    table_of, (RunRow, TaskRow, CallRow, EvaluationRow, TurnRow, ReplyRow)
 )
 """The same tables for statements that deal in many rows."""

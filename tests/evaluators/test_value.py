@@ -213,7 +213,7 @@ def test_a_failed_call_is_not_cached(tmp_path: Path) -> None:
     script = Counted(busy)
     with Store(tmp_path / "s.sqlite") as store, Engine(Scripted(script), cache=store.cache()) as engine:
         assert engine.evaluate(Task("x", ["a"]), ValueEvaluator()).status == "failed"
-        script.script = by_seed
+        script.reply = by_seed
         assert engine.evaluate(Task("x", ["a"]), ValueEvaluator()).status == "ok"
 
 

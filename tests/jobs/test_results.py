@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from debate.errors import InputError
+from debate.errors import InputError, StoreError
 from debate.evaluation import Evaluation
 from debate.jobs.results import ResultsFile
 from debate.types import Failure, Transcript, Turn
@@ -183,7 +183,7 @@ def test_a_write_that_fails_half_way_leaves_no_half_line(path: Path, monkeypatch
                 return written[-1]
 
         monkeypatch.setattr(results, "_file", FullDisk())
-        with pytest.raises(OSError, match="No space left"):
+        with pytest.raises(StoreError, match="No space left"):
             results.append(evaluation("b"))
         assert written == [10]
         monkeypatch.setattr(results, "_file", opened)

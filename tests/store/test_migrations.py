@@ -9,14 +9,11 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import create_engine, text
 
-import debate.store
 from debate.errors import ConfigError, StoreError
 from debate.sql.connect import connect, normalize_url, without_password
-from debate.sql.migrate import HEAD
 from debate.store import Store
+from debate.store.database import SCHEMA
 from debate.store.tables import Base
-
-VERSIONS = Path(debate.store.__file__).parent / "migrations" / "versions"
 
 
 def execute(url: str, statement: str) -> None:
@@ -35,7 +32,7 @@ def test_the_migrations_make_the_tables_that_the_code_has(url: str) -> None:
 
 
 def test_the_newest_migration_is_the_one_that_is_checked_for() -> None:
-    assert max(file.name for file in VERSIONS.glob("[0-9]*.py")).startswith(HEAD)
+    assert max(file.name for file in (SCHEMA.folder / "versions").glob("[0-9]*.py")).startswith(SCHEMA.head)
 
 
 def test_a_store_is_opened_again_as_it_is(url: str) -> None:

@@ -2,6 +2,7 @@
 
 from alembic import context
 
-connection = context.config.attributes["connection"]
-context.configure(connection=connection, render_as_batch=connection.dialect.name == "sqlite")
+attributes = context.config.attributes
+connection = attributes["connection"]
+context.configure(connection=connection, version_table=attributes["version_table"], render_as_batch=True)
 context.run_migrations()

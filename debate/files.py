@@ -1,0 +1,105 @@
+"""Files written whole or not at all, locks that end with their process, and JSON text in valid Unicode."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import socket
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from debate.errors import StoreError
+
+
+def valid_unicode(text: str) -> str:
+    """The text with every lone surrogate replaced by its escape, so that it can be written as UTF-8."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def json_text(value: Any) -> str:
+    """One line of compact JSON in valid Unicode."""
+    return valid_unicode(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+
+
+@contextmanager
+def atomic_write(path: Path, hint: str | None = None) -> Generator[Path]:
+    """Yield a temporary path beside `path`, which takes its name when the block ends; after an error nothing is left.
+
+    The folder is made where there is none. What was written is on the disk before the name changes.
+
+    Raises:
+        StoreError: for an `OSError` of the block or of the renaming; names the path, with `hint`.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        yield temporary
+        with temporary.open("rb") as stream:
+            os.fsync(stream.fileno())
+        temporary.replace(path)
+    except OSError as error:
+        raise StoreError(f"{path}: cannot be written: {error.strerror or error}", hint=hint) from error
+    finally:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a small UTF-8 file, whole or not at all.
+
+    Raises:
+        StoreError: when it cannot be written.
+    """
+    with atomic_write(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+class FileInUseError(Exception):
+    """Another process holds the lock. `holder` says who, as far as the file tells."""
+
+    def __init__(self, holder: str) -> None:
+        super().__init__(holder)
+        self.holder = holder
+
+
+def this_process() -> str:
+    """Who this process is, for others to read."""
+    since = datetime.now().astimezone().isoformat(timespec="seconds")
+    return f"process {os.getpid()} on {socket.gethostname()}, since {since}"
+
+
+class FileLock:
+    """An exclusive lock on a file that names its holder. The operating system frees it when the process ends.
+
+    Raises:
+        FileInUseError: at once, when another process holds it.
+        StoreError: when the file cannot be opened or locked.
+    """
+
+    def __init__(self, path: Path) -> None:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise StoreError(f"{path}: cannot be opened: {error.strerror}") from None
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            holder = os.pread(self._descriptor, 500, 0).decode("utf-8", "replace")
+            self.release()
+            if isinstance(error, BlockingIOError):
+                raise FileInUseError(holder or "another process") from None
+            raise StoreError(f"{path}: cannot be locked: {error.strerror}") from None
+        with suppress(OSError):  # the lock is what counts; on a full disk it cannot say whose it is
+            os.ftruncate(self._descriptor, 0)
+            os.pwrite(self._descriptor, this_process().encode(), 0)
+
+    def release(self) -> None:
+        """Let others take it. Safe to call twice."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
