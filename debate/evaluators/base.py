@@ -98,15 +98,11 @@ class BaseEvaluator:
         ConfigError: for settings of the wrong type or out of bounds.
     """
 
-    selection: Literal["argmax", "sample"] = result_setting(
-        "argmax", "How a candidate is selected: the best, or drawn from the probabilities."
-    )
+    selection: Literal["argmax", "sample"] = result_setting("argmax", "The best is selected, or drawn by probability.")
     ties: Literal["first", "seeded"] = result_setting(
-        "first", "Which of several best candidates is selected: the first, or one drawn."
+        "first", "Of several best, the first is selected or one is drawn."
     )
-    softmax_temperature: float = result_setting(
-        1.0, "Temperature of the softmax that makes probabilities of scores.", gt=0
-    )
+    softmax_temperature: float = result_setting(1.0, "Of the softmax that makes probabilities of scores.", gt=0)
     name: str = field(init=False)
 
     def __post_init__(self) -> None:

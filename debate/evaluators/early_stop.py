@@ -26,7 +26,7 @@ class EarlyStop:
     threshold: float = setting(0.95, "Mean at which to stop, from 0 (the scale's worse end) to 1.", gt=0, le=1)
     min_samples: int = setting(2, "Samples that must have been read before a candidate may be settled.", ge=1)
     over: Literal["candidate", "task"] = setting(
-        "candidate", "candidate: a settled candidate gets no more samples. task: it ends the whole task."
+        "candidate", "What a settled candidate ends: its own samples, or all."
     )
     wave: int = setting(8, "Candidates sampled at once where `over` is task; all of them otherwise.", ge=1)
 

@@ -58,12 +58,8 @@ class PanelEvaluator(EnsembleEvaluator):
         None, "The rule below it; None is worst for scores, and for ranks weighted where there are weights, else mean."
     )
     weights: Mapping[str, float] | None = result_setting(None, "A weight per member, for the rule weighted.")
-    quorum: int | None = result_setting(
-        None, "Members that must have scored a candidate; None is more than half.", ge=1
-    )
-    reserves: Mapping[str, Evaluator] = setting(
-        dict, "The evaluator that replaces a member which failed, by the member's name."
-    )
+    quorum: int | None = result_setting(None, "Members that must score a candidate; None: more than half.", ge=1)
+    reserves: Mapping[str, Evaluator] = setting(dict, "The evaluator that replaces a failed member, by its name.")
     name: str = field(default="panel", init=False)
 
     def __post_init__(self) -> None:

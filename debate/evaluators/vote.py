@@ -80,12 +80,8 @@ class VoteEvaluator(JudgeSettings):
     ballots: int = result_setting(5, "How many ballots are cast; with `pairwise`, per pair.", ge=1)
     ballot: BallotKind = setting("ranking", "What a ballot holds: a ranking, one choice, or the better of a pair.")
     count: Count | None = result_setting(None, "How ballots are counted; None is the usual way of the kind of ballot.")
-    unranked: Unranked = result_setting(
-        "zero", "What a ranking gives to candidates that it leaves out; see `borda_count`."
-    )
-    shuffle: bool = setting(
-        True, "Whether each ballot shows the candidates in a seeded order of its own, against position bias."
-    )
+    unranked: Unranked = result_setting("zero", "What candidates that a ranking leaves out get; see `borda_count`.")
+    shuffle: bool = setting(True, "Whether each ballot has its own seeded order, against position bias.")
     quorum: int = result_setting(1, "Ballots that must count for there to be scores; with `pairwise`, in all.", ge=1)
     template: str = setting("vote", TEMPLATE_HELP)
     name: str = field(default="vote", init=False)
