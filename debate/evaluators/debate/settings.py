@@ -1,4 +1,4 @@
-"""The settings of a debate: checked when made, resolved once, described for the record."""
+"""The settings of a debate."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ class DebateSettings(PromptingEvaluator):
     """Settings of a debate between the profile's agents.
 
     Raises:
-        ProfileError, TemplateError, ConfigError: for settings that cannot work.
+        ProfileError, TemplateError: for a profile or templates that cannot be read.
+        ConfigError: for settings of the wrong type, out of bounds, or that do not fit the profile.
     """
 
     profile: Profile | str | Path = setting("general", "A built-in profile's name, or a YAML file.", file_type=str)
@@ -96,7 +97,7 @@ class DebateSettings(PromptingEvaluator):
 
     @property
     def models(self) -> frozenset[str]:
-        """Models that personas name for themselves."""
+        """Names of the models that personas ask for."""
         return frozenset(persona.model for persona in self.personas if persona.model is not None)
 
     @cached_property
@@ -106,7 +107,7 @@ class DebateSettings(PromptingEvaluator):
 
     @property
     def quorum_size(self) -> int:
-        """How many agents must have scored for a round to count."""
+        """Number of agents that must have scored for a round to count."""
         return self.quorum if self.quorum is not None else len(self.personas) // 2 + 1
 
     @property
@@ -115,14 +116,14 @@ class DebateSettings(PromptingEvaluator):
         return self.loaded_profile.name
 
     def sampling_of(self, persona: Persona, n_candidates: int) -> Sampling:
-        """The persona's own sampling over the debate's, with room for the longest reply the schema allows."""
+        """The persona's sampling over the debate's, with room for the longest reply that the schema allows."""
         defaults = self.sampling
         if defaults.max_tokens is None:
             defaults = replace(defaults, max_tokens=self._longest_reply(n_candidates))
         return persona.sampling.over(defaults)
 
     def footprint(self, task: Task) -> Footprint:
-        """All turns of the last round see all turns before them; orders that differ share no beginning."""
+        """Upper bound of a debate's prompts: the last one shows all turns; different candidate orders share no prefix."""
         texts = [task.x, *task.context, *(candidate.text for candidate in task.candidates)]
         rules = 2000 + sum(len(component.description) for component in self.components)
         longest_role = max(len(persona.role) for persona in self.personas)
@@ -141,7 +142,7 @@ class DebateSettings(PromptingEvaluator):
         check_templates(self.prompt_templates, self.loaded_profile, CELL_SCALE)
 
     def describe(self) -> dict[str, Any]:
-        """All settings, the profile and the templates' digest; under `aggregation` those that shape no prompt."""
+        """The settings, the profile and the templates' digest; those that shape no prompt stand under `aggregation`."""
         return describe_settings(
             self,
             evaluator=self.name,
@@ -154,7 +155,7 @@ class DebateSettings(PromptingEvaluator):
         )
 
     def _longest_reply(self, n_candidates: int) -> int:
-        """Tokens of the longest reply the schema allows, at two characters a token."""
+        """Tokens of the longest reply that the schema allows, at two characters per token."""
         scores = sum(len(component.name) + 16 for component in self.components)
         characters = self.overall_chars + n_candidates * (self.comment_chars + scores + 40) + 60
         return characters // 2
@@ -187,12 +188,12 @@ def _weights(weights: Sequence[float] | Mapping[str, float] | None, profile: Pro
     except (TypeError, ValueError):
         raise ConfigError(f"must be numbers, got {weights!r}", field="weights") from None
     if vector.shape != (len(names),):
-        raise ConfigError(f"needs {len(names)} numbers, one a component, got {weights!r}", field="weights")
+        raise ConfigError(f"needs {len(names)} numbers, one per component, got {weights!r}", field="weights")
     return tuple(map(float, vector))
 
 
 def _check_usable(weights: FloatArray, method: Method) -> None:
-    """Aggregate one full mark, so that weights without a sum are refused before anything is asked."""
+    """Refuse weights that cannot be aggregated, such as those without a sum, before a model is asked."""
     try:
         normalize_tensor(np.full((1, 1, 1, len(weights)), CELL_SCALE.high), weights, method)
     except ValueError as error:
