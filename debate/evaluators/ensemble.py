@@ -19,10 +19,10 @@ TEN = Scale(0.0, 10.0)
 
 
 def validate_members(members: Mapping[str, Evaluator], field: str) -> dict[str, Evaluator]:
-    """The members in the order of their names, so that the order of listing changes nothing.
+    """The members sorted by name, so that results do not depend on the order in which they are listed.
 
     Raises:
-        ConfigError: when there are none, or two are the same: equal questions have equal answers.
+        ConfigError: where there are none, or two are the same evaluator, whose answers would be equal.
     """
     if not members:
         raise ConfigError("needs at least one evaluator", field=field)
@@ -33,7 +33,7 @@ def validate_members(members: Mapping[str, Evaluator], field: str) -> dict[str, 
         twin = next((other for other, theirs in seen if theirs == described), None)
         if twin is not None and "function" not in described:  # the names of two functions may be the same
             raise ConfigError(
-                f"{twin} and {name} are the same evaluator, and would say the same",
+                f"{twin} and {name} are the same evaluator, and would give the same answers",
                 field=field,
                 hint="give them different models, templates or sampling, or one of them more samples",
             )
@@ -77,7 +77,7 @@ class EnsembleEvaluator(BaseEvaluator):
         check_task(self.evaluators, task)
 
     def footprint(self, task: Task) -> Footprint:
-        """The evaluators side by side, at the largest of each."""
+        """Upper bound of the evaluators' prompts side by side."""
         each = [evaluator.footprint(task) for evaluator in self.evaluators]
         return Footprint(
             characters=max(one.characters for one in each),
@@ -93,7 +93,7 @@ class EnsembleEvaluator(BaseEvaluator):
 
 
 def rescale(evaluation: Evaluation, scale: Scale) -> FloatArray:
-    """An evaluation's scores (J,) on another scale: 0..10, where 10 is best, or its own."""
+    """An evaluation's scores (J,) on `scale`, which is its own or 0..10 with 10 best."""
     if evaluation.scale == scale:
         return evaluation.scores
     units = [10.0 * evaluation.scale.to_unit(score) for score in evaluation.scores.tolist()]
@@ -101,7 +101,7 @@ def rescale(evaluation: Evaluation, scale: Scale) -> FloatArray:
 
 
 def scatter_candidates(evaluation: Evaluation, indices: Sequence[int], n: int) -> Evaluation:
-    """An evaluation of some of a task's `n` candidates as one of all, in which the others are `skipped`."""
+    """An evaluation of the candidates at `indices` as one of all `n` of the task; the others are `skipped`."""
     missing = np.full(n, np.nan)  # (J,)
     missing[list(indices)] = evaluation.scores
     probabilities = np.zeros(n)  # (J,)
