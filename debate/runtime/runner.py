@@ -20,7 +20,7 @@ from debate.evaluation import Evaluation, failed
 from debate.evaluators.base import Evaluator
 from debate.evaluators.contract import check_evaluation, checked_flow
 from debate.flow import Call, CallFunction, Completion, Flow, Gather, Generate, Recall, RunContext
-from debate.hashing import derive, digest
+from debate.hashing import ById, derive, digest
 from debate.journal import Address, CallKey, Journal, format_address, recall_hash
 from debate.runtime.budget import Budget
 from debate.runtime.functions import FunctionExecutor
@@ -213,7 +213,7 @@ class Runner:
                 field="model",
                 hint=f"the engine was given {', '.join(map(repr, self.backends))}",
             )
-        shape = digest(model, request.prompt.messages(), request.schema, request.sampling.to_dict())
+        shape = digest(model, request.prompt.messages(), ById(request.schema), request.sampling.to_dict())
         sample = [run.seed, shape, list(request.sample_key), request.attempt]
         return Call(
             model=model,
