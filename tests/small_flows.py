@@ -171,7 +171,7 @@ class DictJournal:
     def __init__(self, entries: Mapping[CallKey, Answer] | None = None) -> None:
         self.entries: dict[CallKey, Answer] = dict(entries or {})
 
-    def take(self, address: Address) -> int:
+    def retry_generation(self, address: Address) -> int:
         return 0
 
     def get(self, key: CallKey, prompt_hash: str, seed: int | None = None) -> Answer | None:

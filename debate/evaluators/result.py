@@ -59,7 +59,7 @@ def build_evaluation(
     *,
     scores: FloatArray,
     statuses: Sequence[ScoreStatus] = (),
-    samples: Sequence[Judgment] = (),
+    judgments: Sequence[Judgment] = (),
     failures: Sequence[Failure] = (),
     members: Sequence[Evaluation] = (),
     details: Mapping[str, Any] | None = None,
@@ -79,7 +79,7 @@ def build_evaluation(
         stop_reason="failed" if np.isnan(scores).all() else "converged" if has_converged else None,
         failures=tuple(failures),
         members=tuple(members),
-        samples=tuple(samples),
+        judgments=tuple(judgments),
         details=dict(details or {}),
     )
 

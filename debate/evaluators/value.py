@@ -140,7 +140,7 @@ class ValueEvaluator(JudgeSettings):
             self.choosing,
             scores=scores,
             statuses=statuses,
-            samples=samples,
+            judgments=samples,
             failures=[sample.failure for sample in samples if sample.failure is not None],
             details={
                 "n_ok": [summary.n_ok for summary in summaries],
@@ -242,5 +242,5 @@ def _sample(j: int, s: int, asked: Parsed[float]) -> Judgment:
         value=asked.value,
         text=asked.text,
         failure=asked.failure,
-        rejected=asked.rejected,
+        invalid_replies=asked.invalid_replies,
     )

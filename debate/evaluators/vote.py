@@ -133,7 +133,7 @@ class VoteEvaluator(JudgeSettings):
             run,
             self.choosing,
             scores=scores,
-            samples=samples,
+            judgments=samples,
             failures=[sample.failure for sample in samples if sample.failure is not None],
             details={"ballots": _figures(samples)},
         )
@@ -229,7 +229,7 @@ def _sample(ballot: _Ballot, asked: Parsed[tuple[int, ...]]) -> Judgment:
         ranking=asked.value or (),
         text=asked.text,
         failure=asked.failure,
-        rejected=asked.rejected,
+        invalid_replies=asked.invalid_replies,
     )
 
 
@@ -237,7 +237,7 @@ def _figures(samples: Sequence[Judgment]) -> dict[str, Any]:
     """How many ballots count, and why others do not."""
     failures = [sample.failure for sample in samples if sample.failure is not None]
     reasons = [
-        sample.rejected[-1].reason if sample.failure.reason == "unreadable_reply" else sample.failure.reason
+        sample.invalid_replies[-1].reason if sample.failure.reason == "unreadable_reply" else sample.failure.reason
         for sample in samples
         if sample.failure is not None
     ]

@@ -45,10 +45,10 @@ class HTTPBackend(ABC):
         Raises:
             CallError, BackendUnavailableError: see `Retrier.call`.
         """
-        messages, neutralised = escape_special_tokens(call.prompt)
+        messages, escaped_special_tokens = escape_special_tokens(call.prompt)
         async with self._room:
             completion = await self.persistence.call(lambda: self._ask(call, messages))
-        return replace(completion, neutralised=neutralised)
+        return replace(completion, escaped_special_tokens=escaped_special_tokens)
 
     @abstractmethod
     async def start(self) -> None:

@@ -123,7 +123,7 @@ class PromptedSteps(JudgeSettings):
                 value=asked.value,
                 text=asked.text,
                 failure=asked.failure,
-                rejected=asked.rejected,
+                invalid_replies=asked.invalid_replies,
             )
             for (line, n, s), asked in zip(places, answers, strict=True)
         )
