@@ -1,33 +1,56 @@
-"""What an evaluator is: a generator that yields requests and is sent replies.
+"""Flows: generators that yield requests and are sent replies. An evaluator makes one for each task.
 
-    def my_evaluator(task):
-        completion = yield Generate(prompt, ...)
+    def flow(task, run):
+        completion = yield from generate(Generate(prompt=Prompt.from_messages(task.x)))
         ...
         return evaluation
 
 A flow does no I/O, reads no clock and draws no random number that its parameters do not determine. It is therefore
 tested with `next()` and `.send()`, and replayed by sending it the replies that were recorded. The pattern is that of
 httpx's `auth_flow`. This module knows nothing of backends, batching or storage: `debate.runtime.runner` drives flows.
-
-Asking a model once more while its reply cannot be read. Knows nothing of what is asked.
 """
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeVar, cast, get_args
 
-from debate.errors import ReplyError
-from debate.types import Failure, InvalidReply, Memory, Sampling, Usage
+from debate.errors import ConfigError, ReplyError
+from debate.types import Failure, InvalidReply, Memory, Sampling, Usage, check_range
+
+__all__ = [
+    "Block",
+    "Call",
+    "CallFunction",
+    "Completion",
+    "Flow",
+    "Gather",
+    "Generate",
+    "Messages",
+    "Parsed",
+    "Prompt",
+    "Recall",
+    "RunContext",
+    "Segment",
+    "call_function",
+    "gather",
+    "generate",
+    "generate_parsed",
+    "recall",
+]
 
 T = TypeVar("T")
+Chat = str | Sequence[Mapping[str, str]]
+"""A user's message, or chat messages `[{"role": ..., "content": ...}]`."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
-    """What holds for a whole run and reaches every flow as a parameter."""
+    """The seed and the date of a run, a parameter of every flow."""
 
     seed: int = 0
     today: str = ""
@@ -43,7 +66,7 @@ class Segment:
 
 
 Block = tuple[Segment, ...]
-"""A part of the prompt that is tokenised as a whole, and once."""
+"""A part of the prompt that is tokenized as a whole, and once."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +79,25 @@ class Prompt:
 
     system: tuple[Block, ...]
     user: tuple[Block, ...]
+
+    @classmethod
+    def from_messages(cls, messages: Chat) -> Prompt:
+        """A prompt of content alone: nothing in it acts as a control token.
+
+        messages: the user's message, or a system message and the user's as chat messages.
+
+        Raises:
+            ConfigError: for other roles, or several messages of a role.
+        """
+        if isinstance(messages, str):
+            messages = [{"role": "user", "content": messages}]
+        roles = [message.get("role") for message in messages]
+        if roles not in (["user"], ["system", "user"]):
+            raise ConfigError(f"must be a user message, or a system and a user message, got {roles}", field="messages")
+        if not all(isinstance(message.get("content"), str) for message in messages):
+            raise ConfigError("the content of a message must be a text", field="messages")
+        *system, user = ((Segment(message["content"], is_content=True),) for message in messages)
+        return Prompt(tuple(system), (user,))
 
     def messages(self) -> list[dict[str, str]]:
         """The prompt as chat messages, for servers that take text."""
@@ -75,11 +117,11 @@ class Messages(Prompt):
     """A prompt whose messages have roles of their own, for models that are no chat models.
 
     `Messages.of([("user", task), ("intermediate_step", first), ("last_step", second)])` is how x1's value model is
-    asked (seed 002).
+    asked.
     """
 
     roles: tuple[str, ...] = ()
-    """One a block of the user message."""
+    """One per block of the user message."""
 
     @classmethod
     def of(cls, said: Sequence[tuple[str, str]]) -> Messages:
@@ -151,38 +193,125 @@ class Completion:
     """Address of the call that this answers; set by the runner."""
     cached: bool = False
     """Whether it was read from a cache of replies; its usage is that of the call which made it."""
+    failure: Failure | None = None
+    """Why there is no text, in what `Engine.generate` returns; a flow gets the `Failure` itself."""
+
+
+MemoryKind = Literal["episodic", "semantic", "reflection"]
+
+
+class Weights(NamedTuple):
+    """Weights of the parts of a memory's score, each at least 0."""
+
+    relevance: float = 1.0
+    recency: float = 0.1
+    importance: float = 0.1
+
+
+WeightsLike = Weights | Mapping[str, float] | Sequence[float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recall:
+class MemorySettings:
+    """Which memories are recalled.
+
+    Raises:
+        ConfigError: for a value out of range, an unknown kind, or metadata that JSON cannot hold.
+    """
+
+    __pydantic_config__: ClassVar[Any] = {"extra": "forbid"}
+
+    collections: tuple[str, ...] = ()
+    """Collections to search; empty means the agent's own, `profile/persona`."""
+    k: int = 5
+    """Most memories, at least 1."""
+    max_tokens: int | None = None
+    """Most tokens of all their texts together, at least 0."""
+    weights: Weights | None = None
+    """Weights of relevance, recency and importance; None takes those of the memory."""
+    min_score: float | None = None
+    """Only memories with at least this score."""
+    kinds: tuple[MemoryKind, ...] = ()
+    """Only these kinds; empty is all."""
+    sources: tuple[str, ...] = ()
+    """Only from these sources; empty is all."""
+    exclude_sources: tuple[str, ...] = ()
+    """Not from these, besides the task itself, which never reminds an agent of its own earlier debate."""
+    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Only memories whose metadata has all these values."""
+
+    def __post_init__(self) -> None:
+        for name in ("collections", "kinds", "sources", "exclude_sources"):
+            object.__setattr__(self, name, as_texts(getattr(self, name)))
+        object.__setattr__(self, "weights", None if self.weights is None else _as_weights(self.weights))
+        object.__setattr__(self, "metadata", _as_json(self.metadata))
+        check_range("k", self.k, 1)
+        check_range("max_tokens", self.max_tokens, 0)
+        check_range("min_score", self.min_score, -math.inf, math.inf)
+        for kind in self.kinds:
+            if kind not in get_args(MemoryKind):
+                raise ConfigError(f"must be one of {', '.join(get_args(MemoryKind))}, got {kind!r}", field="kinds")
+
+    def to_dict(self) -> dict[str, Any]:
+        """What is set, as plain data."""
+        return {
+            name: list(cast("tuple[Any, ...]", value)) if isinstance(value, tuple) else value
+            for name, value in self.given().items()
+        }
+
+    def given(self) -> dict[str, Any]:
+        """The fields that are neither None nor empty, by name."""
+        values = {spec.name: getattr(self, spec.name) for spec in fields(self)}
+        return {name: value for name, value in values.items() if value not in (None, (), {})}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recall(MemorySettings):
     """Ask the memory. Answered with a tuple of `Memory`, best first; empty when the engine has no memory."""
 
-    collections: tuple[str, ...]
     queries: tuple[str, ...]
     """Several views of the question; the best match among them counts."""
-    k: int = 5
-    max_tokens: int | None = None
-    weights: tuple[float, float, float] | None = None
-    """Of relevance, recency and importance."""
-    min_score: float | None = None
-    kinds: tuple[str, ...] = ()
-    sources: tuple[str, ...] = ()
-    exclude_sources: tuple[str, ...] = ()
-    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+def as_texts(given: str | Sequence[str]) -> tuple[str, ...]:
+    """One text or several, as a tuple."""
+    return (given,) if isinstance(given, str) else tuple(given)
+
+
+def _as_weights(given: WeightsLike) -> Weights:
+    try:
+        weights = Weights(**given) if isinstance(given, Mapping) else Weights._make(given)
+        is_finite = {name: 0 <= weight < math.inf for name, weight in weights._asdict().items()}
+    except TypeError:
+        hint = "relevance, recency and importance, as numbers"
+        raise ConfigError(f"cannot be read: {given!r}", field="weights", hint=hint) from None
+    for name, is_valid in is_finite.items():
+        if not is_valid:
+            raise ConfigError(f"must be at least 0 and finite, got {getattr(weights, name)}", field=f"weights.{name}")
+    return weights
+
+
+def _as_json(given: Mapping[str, Any] | None) -> dict[str, Any]:
+    try:
+        text = json.dumps(given or {}, ensure_ascii=False, sort_keys=True, allow_nan=False)
+        text.encode("utf-8")
+        return cast("dict[str, Any]", json.loads(text))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ConfigError(f"must be plain JSON data: {error}", field="metadata") from None
 
 
 @dataclass(frozen=True, slots=True)
 class CallFunction:
-    """Call a function that is no model's: a scorer, a proposer of thoughts. Answered with what it returns, or with a
-    `Failure` of the reason `raised` or `timeout`.
+    """Call a function, such as a scorer. Answered with what it returns, or with a `Failure` of the reason `raised` or
+    `timeout`.
 
-    Plain functions run in a thread, async ones in the loop. Nothing of it is recorded: a resumed run calls it again.
+    Plain functions run in a thread, async ones on the event loop. Nothing is recorded: a resumed run calls it again.
     """
 
     function: Callable[..., Any]
     arguments: tuple[Any, ...] = ()
     seconds: float | None = None
-    """How long it may take. A plain function that takes longer is left behind, for nothing can end it."""
+    """How long it may take. A plain function that takes longer is abandoned, because a thread cannot be ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +352,7 @@ def gather(flows: Sequence[Flow[T]]) -> Flow[tuple[T, ...]]:
 
 @dataclass(frozen=True, slots=True)
 class Parsed(Generic[T]):
-    """What came of it: a value or a failure, never both."""
+    """The value read from a reply, or the failure: never both."""
 
     value: T | None
     text: str = ""
@@ -240,11 +369,11 @@ class Parsed(Generic[T]):
 def generate_parsed(
     call: Callable[[int, ReplyError | None], Generate], read: Callable[[Completion], T], retries: int
 ) -> Flow[Parsed[T]]:
-    """Make the call of each attempt, with what was wrong with the last reply, until `read` takes one.
+    """Ask until a reply can be read, each time with what was wrong with the last one.
 
     Args:
-        call: from the attempt, counted from 0, and the error of the one before.
-        read: the value in a reply; raises `ReplyError` when there is none.
+        call: makes the call of an attempt, counted from 0, given the error of the one before.
+        read: returns the value in a reply; raises `ReplyError` when there is none.
         retries: how often to ask again.
     """
     invalid_replies: list[InvalidReply] = []

@@ -2,138 +2,59 @@
 
 from __future__ import annotations
 
-import math
+import json
 import os
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field, fields
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, ClassVar, cast
 
 import numpy as np
-from pydantic import AfterValidator, Field, ValidationError
+from pydantic import AfterValidator, TypeAdapter, ValidationError
 
 from debate.data_files import data_folder
-from debate.errors import InputError, ProfileError
+from debate.errors import ProfileError
+from debate.flow import MemorySettings
 from debate.types import FloatArray, Sampling
-from debate.yaml_files import FileModel, Located, as_input_error, read_yaml
+from debate.yaml_files import Checked, as_input_error, read_yaml
+
+
+def _not_empty(text: str) -> str:
+    if not text:
+        raise ValueError("is empty")
+    return text
+
+
+def _without_controls(text: str) -> str:
+    if found := next((c for c in text if unicodedata.category(c) in ("Cc", "Zl", "Zp")), None):
+        raise ValueError(f"a name must not contain the control character {found!a}")
+    return text
+
+
+# What the annotations ask for holds in files; what `__post_init__` asks for holds everywhere.
+_Text = Annotated[str, AfterValidator(_not_empty)]
+_Name = Annotated[_Text, AfterValidator(_without_controls)]
 
 
 @dataclass(frozen=True, slots=True)
 class Component:
     """One thing that every candidate is scored on, with the sentence that tells the agent what it means."""
 
-    name: str
-    description: str
+    __pydantic_config__: ClassVar[Any] = {"extra": "forbid"}
+
+    name: _Name
+    description: _Text
     weight: float = 1.0
-    """In [0, 1], as the article has it."""
+    """In [0, 1] (Yucha 2024)."""
 
     def __post_init__(self) -> None:
         if not self.name.strip():
             raise ProfileError("must not be empty", field="name")
-        if not (math.isfinite(self.weight) and 0.0 <= self.weight <= 1.0):
-            raise ProfileError(f"must lie in [0, 1], got {self.weight}", field="weight")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemorySettings:
-    """Which memories an agent recalls before its turn."""
-
-    collections: tuple[str, ...] = ()
-    """Collections to search; empty means the agent's own, `profile/persona`."""
-    k: int = 5
-    max_tokens: int | None = None
-    """Of all their texts together."""
-    weights: tuple[float, float, float] | None = None
-    """Of relevance, recency and importance; None takes those of the memory."""
-    min_score: float | None = None
-    """Only memories with at least this score."""
-    kinds: tuple[str, ...] = ()
-    """Only `episodic`, `semantic` or `reflection` ones; empty is all."""
-    sources: tuple[str, ...] = ()
-    """Only from these sources; empty is all."""
-    exclude_sources: tuple[str, ...] = ()
-    """Not from these, besides the task itself, which never reminds an agent of its own earlier debate."""
-    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """Only memories whose metadata has all these values."""
-
-    def __post_init__(self) -> None:
-        if self.k < 1:
-            raise ProfileError(f"must be at least 1, got {self.k}", field="k")
-        if self.max_tokens is not None and self.max_tokens < 1:
-            raise ProfileError(f"must be at least 1, got {self.max_tokens}", field="max_tokens")
-        if self.weights is not None and not all(0 <= weight < math.inf for weight in self.weights):
-            raise ProfileError(f"must be at least 0 and finite, got {self.weights}", field="weights")
-        for kind in self.kinds:
-            if kind not in ("episodic", "semantic", "reflection"):
-                raise ProfileError(f"must be episodic, semantic or reflection, got {kind!r}", field="kinds")
-
-    def to_dict(self) -> dict[str, Any]:
-        """What is set, as plain data."""
-        values = {spec.name: _listed(getattr(self, spec.name)) for spec in fields(self)}
-        return {name: value for name, value in values.items() if value not in (None, [], {})}
-
-
-def _listed(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
-
-
-@dataclass(frozen=True, slots=True)
-class Persona:
-    """Who an agent is: a name and the role text, and what is its own in model, sampling and memory."""
-
-    name: str
-    role: str
-    _: KW_ONLY
-    model: str | None = None
-    """Model this agent uses; None is the run's model."""
-    sampling: Sampling = Sampling()
-    agreement: int | None = None
-    """Agreement intensity, 0..10: how readily it takes up the other agents' opinions (arXiv 2311.17371)."""
-    memory: MemorySettings | None = None
-
-    def __post_init__(self) -> None:
-        if not self.name.strip():
-            raise ProfileError("must not be empty", field="name")
-        if not self.role.strip():
-            raise ProfileError("must not be empty", field="role")
-        if self.agreement is not None and not 0 <= self.agreement <= 10:
-            raise ProfileError(f"must lie in 0..10, got {self.agreement}", field="agreement")
-
-
-@dataclass(frozen=True, slots=True)
-class Profile:
-    """The I personas who debate and the K components they score."""
-
-    name: str
-    personas: tuple[Persona, ...]
-    components: tuple[Component, ...]
-    description: str = ""
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "personas", tuple(self.personas))
-        object.__setattr__(self, "components", tuple(self.components))
-        if not self.personas:
-            raise ProfileError("is empty: a profile needs at least one persona", field="personas")
-        if not self.components:
-            raise ProfileError("is empty: a profile needs at least one component", field="components")
-        _check_unique([persona.name for persona in self.personas], "personas")
-        _check_unique([component.name for component in self.components], "components")
-
-    @property
-    def weights(self) -> FloatArray:
-        """The components' weights, shape (K,)."""
-        return np.array([component.weight for component in self.components])  # (K,)
-
-
-def _check_unique(names: Sequence[str], where: str) -> None:
-    seen: set[str] = set()
-    for n, name in enumerate(names):
-        if name.casefold() in seen:
-            raise ProfileError(f"the name {name!r} stands twice", field=f"{where}.{n}.name")
-        seen.add(name.casefold())
+        if not 0.0 <= self.weight <= 1.0:
+            raise ProfileError(f"must lie in [0, 1], got {self.weight:g}", field="weight")
 
 
 DEFAULT_COMPONENTS: tuple[Component, ...] = (
@@ -161,6 +82,67 @@ DEFAULT_COMPONENTS: tuple[Component, ...] = (
     ),
 )
 """The five score components of the article, for a profile that names none; each has weight 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Persona:
+    """Who an agent is: a name and the role text, and what is its own in model, sampling and memory."""
+
+    __pydantic_config__: ClassVar[Any] = {"extra": "forbid"}
+
+    name: _Name
+    role: _Text
+    _: KW_ONLY
+    model: _Name | None = None
+    """Model this agent uses; None is the run's model."""
+    sampling: Annotated[Sampling, Checked] = Sampling()
+    agreement: int | None = None
+    """Agreement intensity, 0..10: how readily it takes up the other agents' opinions (arXiv 2311.17371)."""
+    memory: Annotated[MemorySettings, Checked] | None = None
+
+    def __post_init__(self) -> None:
+        if not self.name.strip():
+            raise ProfileError("must not be empty", field="name")
+        if not self.role.strip():
+            raise ProfileError("must not be empty", field="role")
+        if self.agreement is not None and not 0 <= self.agreement <= 10:
+            raise ProfileError(f"must lie in [0, 10], got {self.agreement}", field="agreement")
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """The I personas who debate and the K components they score."""
+
+    __pydantic_config__: ClassVar[Any] = {"extra": "forbid"}
+
+    name: _Name
+    personas: tuple[Annotated[Persona, Checked], ...]
+    components: tuple[Annotated[Component, Checked], ...] = DEFAULT_COMPONENTS
+    description: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "personas", tuple(self.personas))
+        object.__setattr__(self, "components", tuple(self.components))
+        if not self.personas:
+            raise ProfileError("is empty: a profile needs at least one persona", field="personas")
+        if not self.components:
+            raise ProfileError("is empty: a profile needs at least one component", field="components")
+        _check_unique([persona.name for persona in self.personas], "personas")
+        _check_unique([component.name for component in self.components], "components")
+
+    @property
+    def weights(self) -> FloatArray:
+        """The components' weights, shape (K,)."""
+        return np.array([component.weight for component in self.components])  # (K,)
+
+
+def _check_unique(names: Sequence[str], where: str) -> None:
+    seen: set[str] = set()
+    for n, name in enumerate(names):
+        if name.casefold() in seen:
+            raise ProfileError(f"duplicate name {name!r}", field=f"{where}.{n}.name")
+        seen.add(name.casefold())
+
 
 _BUILT_IN_NAME = re.compile(r"[a-z0-9_-]{1,64}")
 
@@ -207,125 +189,21 @@ def _names_hint(name: str) -> str:
 
 def _read_profile(path: str | Path) -> Profile:
     located = read_yaml(path, ProfileError)
-    data = located.data
+    data = _normalized(located.data)
     if isinstance(data, dict):
         data = {"name": located.file.stem, **cast("dict[str, Any]", data)}
     try:
-        file = _ProfileModel.model_validate(data)
+        return TypeAdapter(Annotated[Profile, Checked]).validate_json(json.dumps(data), strict=True)
     except ValidationError as found:
-        raise as_input_error(found, located, _ProfileModel, ProfileError) from None
-    return _to_profile(file, located)
+        raise as_input_error(found, located, Profile, ProfileError) from None
 
 
-def _clean(text: str) -> str:
-    """In one Unicode form (NFC), without blanks at the ends."""
-    if any(unicodedata.category(character) == "Cs" for character in text):
-        raise ValueError("is not valid Unicode: it holds a lone surrogate")
-    return unicodedata.normalize("NFC", text).strip()
-
-
-def _not_empty(text: str) -> str:
-    if not text:
-        raise ValueError("is empty")
-    return text
-
-
-def _without_controls(text: str) -> str:
-    if found := next((c for c in text if unicodedata.category(c) in ("Cc", "Zl", "Zp")), None):
-        raise ValueError(f"a name must not hold the control character {found!a}")
-    return text
-
-
-_OptionalText = Annotated[str, AfterValidator(_clean)]
-_Text = Annotated[_OptionalText, AfterValidator(_not_empty)]
-_Name = Annotated[_Text, AfterValidator(_without_controls)]
-
-
-class _ComponentModel(FileModel):
-    name: _Name
-    description: _Text
-    weight: float = Field(default=1.0, ge=0, le=1)
-
-
-class _SamplingModel(FileModel):
-    temperature: float | None = Field(default=None, ge=0)
-    top_p: float | None = Field(default=None, ge=0, le=1)
-    top_k: int | None = Field(default=None, ge=-1)  # 0 and -1 are every token, in vLLM
-    min_p: float | None = Field(default=None, ge=0, le=1)
-    max_tokens: int | None = Field(default=None, ge=1)
-
-
-class _WeightsModel(FileModel):
-    relevance: float = Field(default=1.0, ge=0)
-    recency: float = Field(default=0.1, ge=0)
-    importance: float = Field(default=0.1, ge=0)
-
-
-class _MemoryModel(FileModel):
-    collections: list[_Name] = Field(default=[])
-    k: int = Field(default=5, ge=1)
-    max_tokens: int | None = Field(default=None, ge=1)
-    weights: _WeightsModel | None = None
-    min_score: float | None = None
-    kinds: list[Literal["episodic", "semantic", "reflection"]] = Field(default=[])
-    sources: list[_Name] = Field(default=[])
-    exclude_sources: list[_Name] = Field(default=[])
-    metadata: dict[str, Any] = Field(default={})
-
-
-class _PersonaModel(FileModel):
-    name: _Name
-    role: _Text
-    model: _Name | None = None
-    sampling: _SamplingModel = _SamplingModel()
-    agreement: int | None = Field(default=None, ge=0, le=10)
-    memory: _MemoryModel | None = None
-
-
-class _ProfileModel(FileModel):
-    name: _Name
-    description: _OptionalText = ""
-    components: list[_ComponentModel] = Field(default=[], min_length=1)
-    personas: list[_PersonaModel] = Field(min_length=1)
-
-
-def _to_profile(model: _ProfileModel, located: Located) -> Profile:
-    components = [Component(each.name, each.description, each.weight) for each in model.components]
-    try:
-        return Profile(
-            model.name,
-            tuple(_to_persona(each) for each in model.personas),
-            tuple(components) or DEFAULT_COMPONENTS,
-            model.description,
-        )
-    except InputError as error:  # the types know the field, not the file
-        field = error.field or ""
-        line = located.line_of(tuple(int(part) if part.isdigit() else part for part in field.split(".")))
-        raise ProfileError(error.problem, file=located.file, line=line, field=field, hint=error.hint) from None
-
-
-def _to_persona(model: _PersonaModel) -> Persona:
-    memory = model.memory
-    return Persona(
-        model.name,
-        model.role,
-        model=model.model,
-        sampling=Sampling(**model.sampling.model_dump()),
-        agreement=model.agreement,
-        memory=memory and _to_memory(memory),
-    )
-
-
-def _to_memory(model: _MemoryModel) -> MemorySettings:
-    weights = model.weights
-    return MemorySettings(
-        collections=tuple(model.collections),
-        k=model.k,
-        max_tokens=model.max_tokens,
-        weights=weights and (weights.relevance, weights.recency, weights.importance),
-        min_score=model.min_score,
-        kinds=tuple(model.kinds),
-        sources=tuple(model.sources),
-        exclude_sources=tuple(model.exclude_sources),
-        metadata=model.metadata,
-    )
+def _normalized(data: Any) -> Any:
+    """The data with every text in one Unicode form (NFC), without blanks at its ends."""
+    if isinstance(data, str):
+        return unicodedata.normalize("NFC", data).strip()
+    if isinstance(data, list):
+        return [_normalized(each) for each in cast("list[Any]", data)]
+    if isinstance(data, dict):
+        return {key: _normalized(value) for key, value in cast("dict[str, Any]", data).items()}
+    return data

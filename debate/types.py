@@ -11,9 +11,10 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,6 +61,20 @@ Status = Literal["ok", "partial", "failed"]
 ScoreStatus = Literal["ok", "failed", "skipped", "penalty", "duplicate"]
 """How a candidate came by its score: `failed` and `skipped` have none, `penalty` and `duplicate` were given theirs."""
 StopReason = Literal["converged", "max_rounds", "token_budget", "time_budget", "failed"]
+
+
+_MOST = sys.float_info.max
+
+
+def check_range(name: str, value: float | None, low: float, high: float = _MOST) -> None:
+    """Refuse a number outside [low, high], NaN, and infinities where there is no upper end; None passes.
+
+    Raises:
+        ConfigError: with `name` as its field.
+    """
+    if value is not None and not low <= value <= high:
+        bounds = f"be at least {low:g}" if high == _MOST else f"lie in [{low:g}, {high:g}]"
+        raise ConfigError(f"must {bounds}, got {value:g}", field=name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,6 +343,8 @@ class Transcript:
 class Sampling:
     """How the model draws its tokens. None leaves a value to the evaluator, or to the model's own default."""
 
+    __pydantic_config__: ClassVar[Any] = {"extra": "forbid"}
+
     temperature: float | None = None
     top_p: float | None = None
     top_k: int | None = None
@@ -335,16 +352,11 @@ class Sampling:
     max_tokens: int | None = None
 
     def __post_init__(self) -> None:
-        checks = (
-            ("temperature", self.temperature, 0.0, math.inf),
-            ("top_p", self.top_p, 0.0, 1.0),
-            ("top_k", self.top_k, -1, math.inf),  # 0 and -1 are every token, in vLLM
-            ("min_p", self.min_p, 0.0, 1.0),
-            ("max_tokens", self.max_tokens, 1, math.inf),
-        )
-        for name, value, low, high in checks:
-            if value is not None and not (low <= value <= high and math.isfinite(value)):
-                raise ConfigError(f"must lie in [{low}, {high}], got {value}", field=name)
+        check_range("temperature", self.temperature, 0.0)
+        check_range("top_p", self.top_p, 0.0, 1.0)
+        check_range("top_k", self.top_k, -1)  # 0 and -1 are every token, in vLLM
+        check_range("min_p", self.min_p, 0.0, 1.0)
+        check_range("max_tokens", self.max_tokens, 1)
 
     def over(self, defaults: Sampling) -> Sampling:
         """These settings, with what is None taken from `defaults`."""

@@ -6,34 +6,26 @@ Aliases, tags and anchors are refused: a file of settings is plain data.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass
 from difflib import get_close_matches
 from math import inf, nan
 from pathlib import Path
-from typing import Any, NoReturn, get_args
+from typing import Any, cast, get_args, get_type_hints
 
 import yaml
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, ValidatorFunctionWrapHandler, WrapValidator
 from pydantic.fields import FieldInfo
-from yaml.events import (
-    AliasEvent,
-    CollectionStartEvent,
-    DocumentStartEvent,
-    Event,
-    MappingEndEvent,
-    MappingStartEvent,
-    NodeEvent,
-    ScalarEvent,
-    SequenceEndEvent,
-)
+from pydantic_core import PydanticCustomError
+from yaml.composer import Composer
+from yaml.resolver import BaseResolver
 
 from debate.errors import ConfigError, InputError
 
 MAX_BYTES = 1_000_000
 MAX_DEPTH = 20
 
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_PARSER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _INT = re.compile(r"[-+]?(0|[1-9][0-9]{0,99})")
 _FLOAT = re.compile(r"[-+]?(([0-9]+\.[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?|[0-9]+[eE][-+]?[0-9]+)")
 _CONSTANTS: dict[str, bool | float | None] = {
@@ -76,7 +68,7 @@ def read_yaml(path: str | Path, error: type[InputError] = ConfigError) -> Locate
     Raises `error`, with the file, and the line and field where there is one, for what cannot be read or is refused.
     """
     file = Path(path)
-    return _Reader(file, _read_text(file, error), error).document()
+    return _document(file, _read_text(file, error), error)
 
 
 def dotted(loc: Loc) -> str:
@@ -86,7 +78,7 @@ def dotted(loc: Loc) -> str:
 
 
 def as_input_error(
-    found: ValidationError, located: Located, model: type[BaseModel], error: type[InputError] = ConfigError
+    found: ValidationError, located: Located, model: type[Any], error: type[InputError] = ConfigError
 ) -> InputError:
     """What pydantic found wrong with `located.data` as a `model`: the first finding, in plain words and at its line.
 
@@ -118,102 +110,101 @@ def _read_text(file: Path, error: type[InputError]) -> str:
     return text
 
 
-class _Reader:
-    """Builds the data of one document from its events, and notes the lines as it goes."""
+class _Loader(Composer, BaseResolver):
+    """Composes nodes of plain data; refuses anchors, aliases, tags and deep nesting before they are followed."""
 
     def __init__(self, file: Path, text: str, error: type[InputError]) -> None:
+        super().__init__()
+        BaseResolver.__init__(self)
+        events = _PARSER(text)
+        self.check_event, self.peek_event, self.get_event = events.check_event, events.peek_event, events.get_event
         self.file = file
-        self.text = text
         self.error = error
-        self.events: Iterator[Event] = yaml.parse(text, Loader=_LOADER)
+        self.loc: Loc = ()
         self.lines: dict[Loc, int] = {(): 1}
 
-    def document(self) -> Located:
-        data = None
-        self.next()  # the stream's start
-        if isinstance(self.next(), DocumentStartEvent):
-            data = self.value((), self.next())
-            self.next()  # the document's end
-            if isinstance(event := self.next(), DocumentStartEvent):
-                self.refuse("holds more than one document", (), event, hint="keep one, and remove the line ---")
-        return Located(data, self.lines, self.file)
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        """Compose the node at `index` (a position, a key's node, or None for a key and for the whole)."""
+        around, event = self.loc, self.peek_event()
+        self.loc = around if index is None else (*around, getattr(index, "value", index))
+        if isinstance(event, yaml.AliasEvent) or event.anchor is not None:
+            problem = "anchors and aliases (& and *) are not allowed"
+            raise self.refusal(problem, self.loc, event, hint="write the value out, or quote it")
+        if event.tag is not None:
+            raise self.refusal("tags (!) are not allowed", self.loc, event, hint="write plain data, or quote the text")
+        if parent is not None and index is None and not isinstance(event, yaml.ScalarEvent):
+            raise self.refusal("a key must be text, not a list or a mapping", self.loc, event)
+        if len(self.loc) > MAX_DEPTH:
+            raise self.refusal(f"is nested more than {MAX_DEPTH} deep", self.loc[:3], event)
+        node = super().compose_node(parent, cast("int", index))
+        self.loc = around
+        return node
 
-    def next(self) -> Event:
-        try:
-            return next(self.events)
-        except yaml.MarkedYAMLError as reason:
-            mark, last = reason.problem_mark, self.text.rstrip().count("\n") + 1
-            if mark and reason.context_mark and mark.line >= last:
-                mark = reason.context_mark  # something is never closed: say where it was opened
-            line = None if mark is None else min(mark.line + 1, last)
-            message = f"is not valid YAML: {reason.problem or reason.context}"
-            raise self.error(message, file=self.file, line=line, hint=self.syntax_hint(message, line)) from None
-        except yaml.YAMLError as reason:
-            raise self.error(f"is not valid YAML: {str(reason).splitlines()[0]}", file=self.file) from None
-
-    def syntax_hint(self, message: str, line: int | None) -> str | None:
-        lines = self.text.split("\n")
-        text = lines[line - 1] if line is not None and line <= len(lines) else ""
-        if "\t" in text[: len(text) - len(text.lstrip())]:
-            return "indent with spaces, not with tabs"
-        return "put text that holds ': ' in quotes" if "mapping values" in message else None
-
-    def value(self, loc: Loc, event: Event) -> Any:
-        self.lines.setdefault(loc, _line(event))
-        self.check(loc, event)
-        if isinstance(event, ScalarEvent):
-            return _scalar(event)
-        return self.mapping(loc) if isinstance(event, MappingStartEvent) else self.sequence(loc)
-
-    def check(self, loc: Loc, event: Event) -> None:
-        if isinstance(event, AliasEvent) or (isinstance(event, NodeEvent) and event.anchor is not None):
-            self.refuse(
-                "anchors and aliases (& and *) are not allowed", loc, event, hint="write the value out, or quote it"
-            )
-        if isinstance(event, ScalarEvent | CollectionStartEvent) and event.tag is not None:
-            self.refuse("tags (!) are not allowed", loc, event, hint="write plain data, or quote the text")
-        if len(loc) > MAX_DEPTH:
-            self.refuse(f"is nested more than {MAX_DEPTH} deep", loc[:3], event)
-
-    def sequence(self, loc: Loc) -> list[Any]:
-        items: list[Any] = []
-        while not isinstance(event := self.next(), SequenceEndEvent):
-            items.append(self.value((*loc, len(items)), event))
-        return items
-
-    def mapping(self, loc: Loc) -> dict[str, Any]:
-        data: dict[str, Any] = {}
-        while not isinstance(event := self.next(), MappingEndEvent):
-            key = self.key(loc, event)
+    def data(self, node: yaml.Node, loc: Loc = ()) -> Any:
+        """The node as plain data; notes the line of each value."""
+        self.lines.setdefault(loc, _line(node))
+        if isinstance(node, yaml.ScalarNode):
+            return _scalar(node)
+        if isinstance(node, yaml.SequenceNode):
+            return [self.data(each, (*loc, n)) for n, each in enumerate(node.value)]
+        made: dict[str, Any] = {}
+        for key_node, value in node.value:
+            key = self.key(key_node, loc)
             under = (*loc, key)
-            if key in data:
-                self.refuse(f"the key stands twice, first on line {self.lines[under]}", under, event)
-            self.lines[under] = _line(event)
-            data[key] = self.value(under, self.next())
-        return data
+            if key in made:
+                raise self.refusal(f"duplicate key, first on line {self.lines[under]}", under, key_node)
+            self.lines[under] = _line(key_node)
+            made[key] = self.data(value, under)
+        return made
 
-    def key(self, loc: Loc, event: Event) -> str:
-        self.check(loc, event)
-        if not isinstance(event, ScalarEvent):
-            self.refuse("a key must be text, not a list or a mapping", loc, event)
-        key = _scalar(event)
+    def key(self, node: yaml.ScalarNode, loc: Loc) -> str:
+        """The text of a mapping's key."""
+        key = _scalar(node)
         if not isinstance(key, str):
-            written = event.value[:60]
-            self.refuse(f"the key {written} is not text", (*loc, written), event, hint=f"put it in quotes: '{written}'")
+            written = node.value[:60]
+            hint = f"put it in quotes: '{written}'"
+            raise self.refusal(f"the key {written} is not text", (*loc, written), node, hint=hint)
         return key
 
-    def refuse(self, message: str, loc: Loc, event: Event, hint: str | None = None) -> NoReturn:
-        raise self.error(message, file=self.file, line=_line(event), field=dotted(loc) or None, hint=hint)
+    def refusal(self, message: str, loc: Loc, where: Any, hint: str | None = None) -> InputError:
+        """The error for something at `loc`; `where` is its node or event."""
+        return self.error(message, file=self.file, line=_line(where), field=dotted(loc) or None, hint=hint)
 
 
-def _line(event: Event) -> int:
-    return 1 if event.start_mark is None else event.start_mark.line + 1
+def _document(file: Path, text: str, error: type[InputError]) -> Located:
+    try:
+        loader = _Loader(file, text, error)
+        node = loader.get_node() if loader.check_node() else None
+        if loader.check_node():
+            hint = "keep one, and remove the line ---"
+            raise loader.refusal("holds more than one document", (), loader.peek_event(), hint=hint)
+        return Located(None if node is None else loader.data(node), loader.lines, file)
+    except yaml.MarkedYAMLError as reason:
+        mark, last = reason.problem_mark, text.rstrip().count("\n") + 1
+        if mark and reason.context_mark and mark.line >= last:
+            mark = reason.context_mark  # something is never closed: say where it was opened
+        line = None if mark is None else min(mark.line + 1, last)
+        message = f"is not valid YAML: {reason.problem or reason.context}"
+        raise error(message, file=file, line=line, hint=_syntax_hint(text, message, line)) from None
+    except yaml.YAMLError as reason:
+        raise error(f"is not valid YAML: {str(reason).splitlines()[0]}", file=file) from None
 
 
-def _scalar(event: ScalarEvent) -> str | int | float | bool | None:
-    text: str = event.value
-    is_plain = event.implicit[0]  # written without quotes
-    if not is_plain:
+def _syntax_hint(text: str, message: str, line: int | None) -> str | None:
+    lines = text.split("\n")
+    wrong = lines[line - 1] if line is not None and line <= len(lines) else ""
+    if "\t" in wrong[: len(wrong) - len(wrong.lstrip())]:
+        return "indent with spaces, not with tabs"
+    return "put text that holds ': ' in quotes" if "mapping values" in message else None
+
+
+def _line(where: Any) -> int:
+    return 1 if where.start_mark is None else where.start_mark.line + 1
+
+
+def _scalar(node: yaml.ScalarNode) -> str | int | float | bool | None:
+    text: str = node.value
+    if node.style:  # in quotes, or a block of text
         return text
     if text.lower() in _CONSTANTS:
         return _CONSTANTS[text.lower()]
@@ -235,31 +226,69 @@ class Finding:
     hint: str | None
 
 
-def first_finding(found: ValidationError, model: type[BaseModel]) -> Finding:
-    """The first thing that keeps some data from being a `model`, and how many more there are.
+def _as_finding(value: Any, validate: ValidatorFunctionWrapHandler) -> Any:
+    try:
+        return validate(_tuples(value))
+    except InputError as error:
+        facts = {"problem": error.problem, "field": error.field, "hint": error.hint}
+        raise PydanticCustomError("input_error", "{problem}", facts) from None
 
-    Unknown keys come first, for a misspelt key also makes the right one missing.
+
+def _tuples(value: Any) -> Any:
+    """Lists as tuples, at any depth: a strict validator takes no list for a tuple."""
+    if isinstance(value, list):
+        return tuple(_tuples(each) for each in cast("list[Any]", value))
+    return (
+        {key: _tuples(each) for key, each in cast("dict[str, Any]", value).items()}
+        if isinstance(value, dict)
+        else value
+    )
+
+
+Checked = WrapValidator(_as_finding)
+"""Annotates a dataclass whose `__post_init__` raises `InputError`: the error becomes a finding at its field."""
+
+
+def first_finding(found: ValidationError, model: type[Any]) -> Finding:
+    """The first thing that keeps some data from being a `model` (a pydantic model or a dataclass), and how many more.
+
+    Unknown keys come first, for a misspelled key also makes the right one missing.
     """
-    findings: list[Any] = sorted(found.errors(include_url=False), key=lambda each: each["type"] != "extra_forbidden")
+    findings: list[Any] = sorted(found.errors(include_url=False), key=lambda each: each["type"] not in _UNKNOWN)
     first = findings[0]
     message, hint = _worded(first, _fields_around(model, first["loc"]))
     more = f" (and {len(findings) - 1} more)" if len(findings) > 1 else ""
-    return Finding(first["loc"], message + more, hint)
+    return Finding(_place(first), message + more, hint)
 
 
-def _fields_around(model: type[BaseModel], loc: Loc) -> dict[str, FieldInfo]:
+def _place(finding: Any) -> Loc:
+    field = finding["ctx"]["field"] if finding["type"] == "input_error" else None
+    parts = field.split(".") if field else ()
+    return (*finding["loc"], *(int(part) if part.isdigit() else part for part in parts))
+
+
+def _fields_around(model: type[Any], loc: Loc) -> Mapping[str, FieldInfo]:
     """The fields that stand beside the last key of `loc`."""
-    fields = model.model_fields
+    known = _fields_of(model)
     for part in loc[:-1]:
-        if part in fields:  # else a list's position or a mapping's own key
-            inner = _model_in(fields[str(part)].annotation)
-            fields = inner.model_fields if inner else {}
-    return fields
+        if part in known:  # else a list's position or a mapping's own key
+            known = _fields_of(_model_in(known[str(part)].annotation))
+    return known
 
 
-def _model_in(annotation: Any) -> type[BaseModel] | None:
-    """The model inside `list[Model]`, `Model | None` and the like."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+def _fields_of(model: Any) -> Mapping[str, FieldInfo]:
+    if model is None:
+        return {}
+    if issubclass(model, BaseModel):
+        return model.model_fields
+    hints = get_type_hints(model, include_extras=True)
+    names = [each.name for each in fields(model)] if is_dataclass(model) else list(hints)
+    return {name: FieldInfo.from_annotation(hints[name]) for name in names}
+
+
+def _model_in(annotation: Any) -> Any:
+    """The model, dataclass or named tuple inside `list[Model]`, `Model | None` and the like."""
+    if hasattr(annotation, "model_fields") or is_dataclass(annotation) or hasattr(annotation, "_fields"):
         return annotation
     return next((model for arg in get_args(annotation) if (model := _model_in(arg))), None)
 
@@ -268,8 +297,10 @@ def _worded(finding: Any, fields: Mapping[str, FieldInfo]) -> tuple[str, str | N
     """Message and hint for one of pydantic's findings."""
     kind, given = str(finding["type"]), finding["input"]
     key = finding["loc"][-1] if finding["loc"] else ""
-    if kind == "extra_forbidden":
-        close = get_close_matches(str(key), list(fields), n=1)
+    if kind == "input_error":
+        return finding["ctx"]["problem"], finding["ctx"]["hint"]
+    if kind in _UNKNOWN:
+        close = get_close_matches(str(key).lower(), list(fields), n=1)
         known = f"known keys: {', '.join(fields)}" if fields else None
         return "unknown key", f"did you mean {close[0]!r}?" if close else known
     if kind in _WORDS:
@@ -281,6 +312,7 @@ def _worded(finding: Any, fields: Mapping[str, FieldInfo]) -> tuple[str, str | N
     return message[:1].lower() + message[1:], None
 
 
+_UNKNOWN = ("extra_forbidden", "unexpected_keyword_argument")
 _BOUNDS = ("greater_than_equal", "greater_than", "less_than_equal", "less_than")
 _WORDS = {
     "missing": "is missing",
@@ -288,8 +320,12 @@ _WORDS = {
     "float_type": "must be a number, got {given}",
     "int_type": "must be a whole number, got {given}",
     "int_from_float": "must be a whole number, got {given}",
+    "int_parsing": "must be a whole number, got {given}",
+    "float_parsing": "must be a number, got {given}",
     "bool_type": "must be true or false, got {given}",
     "list_type": "must be a list, got {given}",
+    "tuple_type": "must be a list, got {given}",
+    "dataclass_type": "must be a mapping of keys to values, got {given}",
     "model_type": "must be a mapping of keys to values, got {given}",
     "dict_type": "must be a mapping of keys to values, got {given}",
     "finite_number": "must be a finite number, got {given}",
@@ -309,7 +345,7 @@ def _interval(ctx: Mapping[str, Any], info: FieldInfo | None) -> str:
 
 def _shown(given: Any) -> str:
     """A value as the file has it: containers by kind alone, the rest short."""
-    if isinstance(given, dict | list):
+    if isinstance(given, dict | list | tuple):
         return "a mapping" if isinstance(given, dict) else "a list"
     if given is None or isinstance(given, bool):
         return "nothing" if given is None else str(given).lower()

@@ -49,9 +49,10 @@ from debate.evaluators.steps.reward_models import RewardModelSteps, ValueModelSt
 from debate.flow import Call, Completion, Flow, Generate, Prompt, Recall, Segment, generate
 from debate.parsing.values import JsonField, LabelMap, NumberLine, TagNumber
 from debate.scorers import keyword_count_errors, sorting_errors
-from debate.search import SearchResult, beam, depth_first, game24
+from debate.search import SearchResult, beam, depth_first
 from debate.search.validate_improve import validate_and_improve
 from debate.types import Memory
+from examples import game24
 
 # ---- End of the names that may move. ----
 
@@ -512,6 +513,12 @@ def _order(call: Mapping[str, Any]) -> tuple[str, ...]:
     return (str(call["task_id"]), json.dumps(call["about"]), call["prompt_hash"], f"{call['seed']:010}")
 
 
+def _plain_recall(request: Recall) -> Any:
+    """A recall as 0.1.0 wrote it: the order of its keys has no meaning, and shapes no hash."""
+    made = plain(request)
+    return {"collections": made["collections"], "queries": made["queries"], **made}
+
+
 def perform(case: Case) -> dict[str, Any]:
     """Everything that a case asks and comes to."""
     calls: list[dict[str, Any]] = []
@@ -532,7 +539,7 @@ def perform(case: Case) -> dict[str, Any]:
                 "feedback": [evaluations[0].feedback(j) for j in range(len(evaluations[0].scores))],
                 "chain_of_thought": evaluations[0].chain_of_thought(rounds=1),
             }
-    recalls = sorted((plain(request) for request in memory.asked), key=json.dumps)
+    recalls = sorted(map(_plain_recall, memory.asked), key=json.dumps)
     return json.loads(json.dumps({**_shortened(calls), "recalls": recalls, **found}))
 
 

@@ -146,9 +146,9 @@ def test_a_component_needs_a_name() -> None:
         Component("", "d")
 
 
-@pytest.mark.parametrize(("arguments", "field"), [({"k": 0}, "k"), ({"max_tokens": 0}, "max_tokens")])
-def test_memory_settings_that_recall_nothing_are_refused(arguments: dict[str, int], field: str) -> None:
-    with pytest.raises(ProfileError) as caught:
+@pytest.mark.parametrize(("arguments", "field"), [({"k": 0}, "k"), ({"max_tokens": -1}, "max_tokens")])
+def test_memory_settings_out_of_range_are_refused(arguments: dict[str, int], field: str) -> None:
+    with pytest.raises(ConfigError) as caught:
         MemorySettings(**arguments)  # pyright: ignore[reportArgumentType]
     assert caught.value.field == field
 

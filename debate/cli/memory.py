@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from debate.errors import ConfigError, StoreError
+from debate.errors import CallError, ConfigError, StoreError
 
 if TYPE_CHECKING:
     from debate.memory import MemoryStore
@@ -216,18 +216,21 @@ def reflect(
 
     Example: debate memory reflect general/Critic --model Qwen/Qwen3-8B
     """
-    from debate.cli.reflecting import insights_of
+    from debate import Engine
     from debate.config.settings import RunSettings
-    from debate.memory.reflection import write_insights
+    from debate.memory.reflection import reflection, write_insights
 
     given = {"model": model, "backend": backend, **({"base_url": base_url} if base_url else {})}
     with _opened(store) as opened:
         memories = opened.newest(collection, last)
         if not memories:
             raise ConfigError(f"holds no memories: {collection}", field="collection")
-        found = insights_of(RunSettings.read(None, given).open_backend(), collection, memories, n)
-        write_insights(opened, collection, found)
-        for insight in found:
+        with Engine(RunSettings.read(None, given).open_backend()) as engine:
+            parsed = engine.drive(reflection(collection, memories, n=n))
+        if parsed.failure is not None:
+            raise CallError(parsed.failure.reason, f"the model gave no insights: {parsed.failure.message}")
+        write_insights(opened, collection, parsed.value or [])
+        for insight in parsed.value or []:
             typer.echo(f"- {insight.text} (from {len(insight.evidence)} memories)")
 
 

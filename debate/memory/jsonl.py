@@ -1,4 +1,4 @@
-"""Memories as JSONL, one a line: how they leave a store, enter another, and ship with a project.
+"""Memories as JSONL, one per line: how they leave a store, enter another, and ship with a project.
 
 A line needs `collection` and `text`; the other keys have defaults. An export that is read into an empty store and
 exported again is the same file to the byte. Vectors are not exchanged: whoever reads the texts embeds them. Knows
@@ -8,7 +8,6 @@ nothing of SQL.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,9 +15,10 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from debate.errors import ConfigError, InputError, StoreError
+from debate.errors import ConfigError, InputError
+from debate.files import atomic_write
+from debate.flow import MemoryKind
 from debate.memory.records import (
-    Kind,
     NewMemory,
     canonical,
     checked_metadata,
@@ -40,7 +40,7 @@ class _Line(BaseModel):
     id: str | None = None
     collection: str
     text: str
-    kind: Kind = "semantic"
+    kind: MemoryKind = "semantic"
     importance: float = Field(default=5, ge=0, le=10)
     created_at: str | float | None = None
     source: str | None = None
@@ -53,21 +53,8 @@ def write_memories(path: Path, memories: Iterable[NewMemory]) -> int:
     Raises:
         StoreError: when it cannot be written.
     """
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
-    n = 0
-    try:
-        with unfinished.open("w", encoding="utf-8") as file:
-            for each in memories:
-                file.write(canonical(_as_line(each)) + "\n")
-                n += 1
-            file.flush()
-            os.fsync(file.fileno())
-        unfinished.replace(path)
-    except OSError as error:
-        raise StoreError(f"{path}: cannot be written: {error.strerror}") from None
-    finally:
-        unfinished.unlink(missing_ok=True)
-    return n
+    with atomic_write(path) as temporary, temporary.open("w", encoding="utf-8") as file:
+        return sum(file.write(canonical(_as_line(each)) + "\n") > 0 for each in memories)
 
 
 def _as_line(memory: NewMemory) -> dict[str, Any]:
@@ -87,14 +74,14 @@ def read_memories(path: Path, now: Callable[[], float]) -> list[NewMemory]:
     """All memories of a file. What has no moment gets that of now; what has no id, the one its content has.
 
     Raises:
-        ConfigError: with file, line and field, for a line that is no memory; and for an id that stands twice.
+        ConfigError: with file, line and field, for a line that is no memory; and for a duplicate id.
     """
     found: dict[str, NewMemory] = {}
     for number, line in _lines(path):
         memory = _read(path, number, line, now)
         first = found.setdefault(memory.id, memory)
         if (first.collection, first.text) != (memory.collection, memory.text):
-            raise ConfigError(f"{memory.id!r} stands for another memory too", file=path, line=number, field="id")
+            raise ConfigError(f"{memory.id!r} is the id of another memory too", file=path, line=number, field="id")
     return list(found.values())
 
 

@@ -15,7 +15,6 @@ from sqlalchemy import ColumnElement, Connection, and_, delete, func, select, up
 
 from debate.errors import BackendError, InputError, StoreError
 from debate.memory.database import Database
-from debate.memory.identity import check_embedder, set_embedder
 from debate.memory.indexes.router import IndexRouter
 from debate.memory.recall.collection_cache import CollectionCache
 from debate.memory.recall.snapshot import Snapshot
@@ -56,7 +55,7 @@ class Maintenance:
         with self._database.read() as connection:
             counts = [connection.execute(select(func.count()).select_from(table)).scalar_one() for table in _TABLES]
             try:
-                check_embedder(self._database, connection, self._vectors.embedder)
+                self._database.check_embedder(connection, self._vectors.embedder)
             except InputError as error:
                 return Report(*counts, problems=(*problems, str(error)))
             problems += self._text_faults(connection)
@@ -126,7 +125,7 @@ class Maintenance:
             if connection.execute(lacks).scalar_one():
                 return False
             connection.execute(delete(VECTORS).where(~self._is_ours))
-            set_embedder(self._database, connection, self._vectors.embedder)
+            self._database.set_embedder(connection, self._vectors.embedder)
             newer = {"version": COLLECTIONS.c.version + 1, "erased": COLLECTIONS.c.erased + 1}
             connection.execute(update(COLLECTIONS).values(newer))
         return True

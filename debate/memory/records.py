@@ -11,13 +11,13 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Literal, cast, get_args
+from typing import Any, cast, get_args
 
 from debate.errors import ConfigError
+from debate.flow import MemoryKind
 from debate.hashing import digest
 
-Kind = Literal["episodic", "semantic", "reflection"]
-KINDS: tuple[Kind, ...] = get_args(Kind)
+KINDS: tuple[MemoryKind, ...] = get_args(MemoryKind)
 Moment = float | datetime
 """Seconds since 1970 in UTC, or a datetime that knows its zone."""
 
@@ -84,7 +84,7 @@ def checked_text(text: object, where: str) -> str:
     return text
 
 
-def checked_kind(kind: object) -> Kind:
+def checked_kind(kind: object) -> MemoryKind:
     """One of the kinds.
 
     Raises:
@@ -121,7 +121,7 @@ class NewMemory:
     id: str
     collection: str
     text: str
-    kind: Kind
+    kind: MemoryKind
     importance: float
     """In 0..10."""
     created_at: float

@@ -14,13 +14,13 @@ from typing import Any, cast
 
 from debate.errors import ReplyError
 from debate.evaluation import Evaluation
-from debate.flow import Flow, Generate, Prompt, Segment, generate
-from debate.hashing import digest
+from debate.flow import Completion, Flow, Generate, Parsed, Prompt, Segment, generate_parsed
 from debate.memory.store import MemoryStore
 from debate.parsing.json_extract import extract_json
 from debate.parsing.json_values import Number
-from debate.templates import Templates, Trusted
-from debate.types import Failure, Memory, Sampling, Task, Transcript, Turn
+from debate.parsing.schema import bounded_text, number_in, object_of
+from debate.templates import Templates, Trusted, delimiter_of
+from debate.types import Memory, Sampling, Task, Transcript, Turn
 
 _SHOWN = 240
 """Characters of an input or a candidate in an episodic memory."""
@@ -84,58 +84,38 @@ def _short(text: str) -> str:
 
 def reflection(
     collection: str, memories: Sequence[Memory], *, n: int = 3, retries: int = 2, templates: Templates | None = None
-) -> Flow[list[Insight]]:
-    """Ask a model for at most `n` insights from an agent's memories; an unreadable reply is asked again.
-
-    Raises:
-        ReplyError: when no reply could be read, or the call failed for good.
-    """
-    fence = Trusted(digest("reflect", [memory.text for memory in memories])[:8])
+) -> Flow[Parsed[list[Insight]]]:
+    """Ask a model for at most `n` insights from an agent's memories; an unreadable reply is asked again."""
     shown = [{"text": memory.text} for memory in memories]
-    context: dict[str, Any] = {"owner": collection, "memories": shown, "n": n, "delimiter": fence}
+    delimiter = Trusted(delimiter_of(collection, *(memory.text for memory in memories)))
+    context: dict[str, Any] = {"owner": collection, "memories": shown, "n": n, "delimiter": delimiter}
     block = (templates or Templates()).render("memory/reflect.j2", context)
-    error: ReplyError | None = None
-    for attempt in range(retries + 1):
-        again = (
-            () if error is None else ((Segment(f"\n\nYour last reply could not be used: {error.message}\n", False),),)
-        )
-        call = Generate(
-            prompt=Prompt(system=(), user=(block, *again)),
+
+    def call(attempt: int, error: ReplyError | None) -> Generate:
+        problem = "" if error is None else f"\n\nYour last reply could not be used: {error.message}\n"
+        return Generate(
+            prompt=Prompt(system=(), user=(block, *([(Segment(problem, is_content=False),)] if problem else ()))),
             sampling=Sampling(temperature=0.3, max_tokens=200 + 300 * n),
-            schema=_schema(n, len(memories)),
+            schema=insights_schema(n, len(memories)),
             sample_key=(collection,),
             attempt=attempt,
         )
-        answer = yield from generate(call)
-        if isinstance(answer, Failure):
-            raise ReplyError(answer.reason, answer.message)
-        try:
-            return _insights(extract_json(answer.text, finish_reason=answer.finish_reason), memories)
-        except ReplyError as unreadable:
-            error = unreadable
-    assert error is not None
-    raise error
+
+    def read(said: Completion) -> list[Insight]:
+        return _insights(extract_json(said.text, finish_reason=said.finish_reason), memories)
+
+    return (yield from generate_parsed(call, read, retries))
 
 
-def _schema(n: int, n_memories: int) -> dict[str, Any]:
-    evidence = {"type": "array", "items": {"type": "integer", "minimum": 1, "maximum": n_memories}, "maxItems": 8}
+def insights_schema(n: int, n_memories: int) -> dict[str, Any]:
+    """The JSON schema of at most `n` insights, each with the numbers of 1 to 8 memories."""
+    number = {"type": "integer", "minimum": 1, "maximum": n_memories}
     insight = {
-        "type": "object",
-        "properties": {
-            "text": {"type": "string", "pattern": f"^.{{1,{_LONGEST}}}$"},
-            "evidence": {**evidence, "minItems": 1},
-            "importance": {"type": "number", "minimum": 0, "maximum": 10},
-        },
-        "required": ["text", "evidence", "importance"],
-        "additionalProperties": False,
+        "text": bounded_text(_LONGEST),
+        "evidence": {"type": "array", "items": number, "minItems": 1, "maxItems": 8},
+        "importance": number_in(0, 10),
     }
-    insights = {"type": "array", "items": insight, "maxItems": n}
-    return {
-        "type": "object",
-        "properties": {"insights": insights},
-        "required": ["insights"],
-        "additionalProperties": False,
-    }
+    return object_of({"insights": {"type": "array", "items": object_of(insight), "maxItems": n}})
 
 
 def _insights(value: object, memories: Sequence[Memory]) -> list[Insight]:

@@ -16,7 +16,7 @@ from typing import Any, Self
 from sqlalchemy import func, select
 
 from debate.errors import ConfigError
-from debate.flow import Recall
+from debate.flow import Recall, WeightsLike, as_texts
 from debate.memory.database import Database
 from debate.memory.embedders import Embedder, embedder_named
 from debate.memory.indexes.chroma import ChromaIndex, open_chroma, prefix_of
@@ -25,7 +25,7 @@ from debate.memory.jsonl import read_memories, write_memories
 from debate.memory.maintenance import Maintenance, Report
 from debate.memory.recall.collection_cache import CollectionCache
 from debate.memory.recall.ranking import estimated_tokens
-from debate.memory.recall.request import RecallRequest, WeightsLike, request_for
+from debate.memory.recall.request import RecallRequest
 from debate.memory.recall.retriever import BatchingRetriever
 from debate.memory.recall.service import RecallService
 from debate.memory.recall.vectors import VectorCache
@@ -133,7 +133,7 @@ class MemoryStore:
             StoreError: when it cannot be written; adding the same again completes it.
         """
         memories = new_memories(
-            collection, _listed(texts), source, kind, importance, created_at, metadata=metadata, now=self._now
+            collection, as_texts(texts), source, kind, importance, created_at, metadata=metadata, now=self._now
         )
         if self._writer.add(memories):
             self._upkeep.keep_up({collection})
@@ -164,7 +164,7 @@ class MemoryStore:
         """
         which = conditions(
             collection,
-            None if ids is None else _listed(ids),
+            None if ids is None else as_texts(ids),
             source,
             kind and checked_kind(kind),
             None if before is None else seconds(before, "before"),
@@ -200,7 +200,7 @@ class MemoryStore:
         k: int = 8,
         max_tokens: int | None = None,
         now: Moment | None = None,
-        weights: WeightsLike = None,
+        weights: WeightsLike | None = None,
         exclude_sources: str | Sequence[str] = (),
         **more: Any,
     ) -> list[Memory]:
@@ -235,7 +235,7 @@ class MemoryStore:
         moment = self._now() if now is None else seconds(now, "now")
 
         def request_of(recall: Recall) -> RecallRequest:
-            return request_for(recall, moment, settings)
+            return RecallRequest.of(recall, moment, settings)
 
         return BatchingRetriever(partial(self._answerer.answer, count_tokens=count_tokens), request_of, self._executor)
 
@@ -243,7 +243,7 @@ class MemoryStore:
 
     def export(self, path: str | Path, collections: str | Sequence[str] | None = None) -> int:
         """Write memories as JSONL, in a fixed order; returns how many. The file appears whole or not at all."""
-        which = [] if collections is None else [COLLECTIONS.c.name.in_(_listed(collections))]
+        which = [] if collections is None else [COLLECTIONS.c.name.in_(as_texts(collections))]
         with self._database.read() as connection:
             return write_memories(Path(path), kept_memories(connection, which))
 
@@ -278,7 +278,3 @@ class MemoryStore:
             store = str(self._database.about(connection)["store"])
         chroma = open_chroma(None if where is None else str(where), self._database, store)
         return ChromaIndex(chroma, self._vectors, prefix_of(store))
-
-
-def _listed(given: str | Sequence[str]) -> Sequence[str]:
-    return (given,) if isinstance(given, str) else given

@@ -1,6 +1,6 @@
 """The tables of a memory store, as SQLAlchemy types. They hold the truth; every index is made from them.
 
-    memory_about                   schema, the store's own id, its embedder
+    memory_about                   the store's own id, its embedder
     memory_collections ── memories
     memory_vectors                 by embedder and hash of the text: a text is embedded once
 
@@ -9,34 +9,12 @@ Times are seconds since 1970 in UTC. Texts are JSON-encoded, so that NULs surviv
 
 from __future__ import annotations
 
-import json
-from typing import Any, cast
+from typing import Any
 
-from sqlalchemy import BigInteger, Dialect, ForeignKey, Index, Integer, LargeBinary, String, Table, Text
+from sqlalchemy import BigInteger, ForeignKey, Index, LargeBinary, String
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
-from sqlalchemy.types import TypeDecorator
 
-from debate.memory.records import canonical
-
-SCHEMA = 1
-"""Counts up when a table changes."""
-
-_Serial = BigInteger().with_variant(Integer, "sqlite")
-
-
-class Json(TypeDecorator[Any]):
-    """Any plain value as canonical JSON text."""
-
-    impl = Text
-    cache_ok = True
-
-    def process_bind_param(self, value: Any, dialect: Dialect) -> str | None:
-        """To the database."""
-        return canonical(value)
-
-    def process_result_value(self, value: str | None, dialect: Dialect) -> Any:
-        """From the database."""
-        return None if value is None else json.loads(value)
+from debate.sql.types import Json, Serial, table_of
 
 
 class Base(DeclarativeBase):
@@ -57,7 +35,7 @@ class CollectionRow(Base):
 
     __tablename__ = "memory_collections"
 
-    id: Mapped[int] = mapped_column(_Serial, primary_key=True, autoincrement=True)
+    id: Mapped[int] = mapped_column(Serial, primary_key=True, autoincrement=True)
     name: Mapped[str] = mapped_column(String(200), unique=True)
     version: Mapped[int] = mapped_column(BigInteger)
     """Counts up with every change."""
@@ -71,7 +49,7 @@ class MemoryRow(Base):
     __tablename__ = "memories"
     __table_args__ = (Index("memories_in_order", "collection_id", "seq"), {"sqlite_autoincrement": True})
 
-    seq: Mapped[int] = mapped_column(_Serial, primary_key=True, autoincrement=True)
+    seq: Mapped[int] = mapped_column(Serial, primary_key=True, autoincrement=True)
     """Rises within a collection, in the order of the commits; never used twice."""
     id: Mapped[str] = mapped_column(String(200), unique=True)
     collection_id: Mapped[int] = mapped_column(ForeignKey("memory_collections.id"))
@@ -96,9 +74,5 @@ class VectorRow(Base):
     data: Mapped[bytes] = mapped_column(LargeBinary)
 
 
-def _table(row: type[Base]) -> Table[Any]:
-    return cast("Table[Any]", row.__table__)
-
-
-ABOUT, COLLECTIONS, MEMORIES, VECTORS = map(_table, (AboutRow, CollectionRow, MemoryRow, VectorRow))
+ABOUT, COLLECTIONS, MEMORIES, VECTORS = map(table_of, (AboutRow, CollectionRow, MemoryRow, VectorRow))
 """The same tables for statements that deal in many rows."""

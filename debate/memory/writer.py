@@ -15,10 +15,10 @@ from sqlalchemy import ColumnElement, Connection, delete, select, update
 
 from debate.memory.database import Database
 from debate.memory.embedders.base import Vectors
-from debate.memory.identity import check_embedder
 from debate.memory.recall.vectors import VectorCache, text_hash
 from debate.memory.records import NewMemory
 from debate.memory.tables import COLLECTIONS, MEMORIES
+from debate.sql.types import insert_new
 from debate.types import Memory
 
 _AT_ONCE = 256
@@ -48,7 +48,7 @@ class Writer:
         _ = self._vectors.embedder.dimension  # may ask a server, which no transaction should wait for
         while True:
             with self._database.write() as connection:
-                check_embedder(self._database, connection, self._vectors.embedder, is_new_allowed=True)
+                self._database.check_embedder(connection, self._vectors.embedder, is_new_allowed=True)
                 lacking = texts.keys() - made.keys() - self._vectors.there(connection, texts)
                 if not lacking:
                     return self._insert(connection, memories, made)
@@ -61,7 +61,7 @@ class Writer:
         ids = self._changed(connection, sorted({each.collection for each in new.values()}))
         if new:
             rows = [_row(each, ids[each.collection]) for each in new.values()]
-            self._database.insert_new(connection, MEMORIES, rows)
+            insert_new(connection, MEMORIES, rows)
             self._vectors.keep(connection, made)
         return len(new)
 
@@ -70,9 +70,7 @@ class Writer:
 
         The update locks the row, so that writers of one collection follow one another, and so do its sequence numbers.
         """
-        self._database.insert_new(
-            connection, COLLECTIONS, [{"name": name, "version": 0, "erased": 0} for name in names]
-        )
+        insert_new(connection, COLLECTIONS, [{"name": name, "version": 0, "erased": 0} for name in names])
         found: dict[str, int] = {}
         for name in names:
             which = COLLECTIONS.c.name == name

@@ -1,18 +1,7 @@
-"""What may go wrong with a server, and how long and how often a call is tried nevertheless.
+"""Retrying: which faults of a server are retried, when, how often, and when the server counts as unavailable.
 
-Knows nothing of connections or of what is sent.
-
-Asking a server again: when, how often, and when to stop asking altogether.
-
-A server's fault is retried here, unseen by the flow that asked: time-outs, broken connections, 408, 409, 429 and 5xx,
-with jittered exponential backoff, or after as long as the server says. What cannot get better is not: 400, 401, 404.
-Time is monotonic. Knows nothing of what is sent.
-
-A circuit breaker: many failed attempts in a row, over all calls, and a server is left in peace but for probes.
-
-A busy server may refuse a whole burst of requests and be well a second later, so a row of failures alone is no death.
-It opens the breaker: then one attempt at a time goes out, after a wait that grows. An answer closes it; when the probes
-fail as often as a call may, and nothing is under way any more, the server is dead. Knows nothing of what is sent.
+Time-outs, broken connections, 408, 409, 425, 429 and 5xx are retried, with jittered exponential backoff or after as
+long as Retry-After says; a refusal (400, 401, 404) is not. Time is monotonic, in seconds.
 """
 
 from __future__ import annotations
@@ -29,36 +18,42 @@ from typing import TypeVar
 
 from debate.errors import BackendError, BackendUnavailableError, CallError, ConfigError
 
+T = TypeVar("T")
 
+
+@dataclass(eq=False)
 class TransportError(Exception):
-    """What a server, or the way to it, did instead of answering. `retry_after` is in seconds, where it said so."""
+    """What a server, or the way to it, did instead of answering."""
 
-    def __init__(
-        self,
-        reason: str,
-        message: str,
-        *,
-        is_retryable: bool,
-        retry_after: float | None = None,
-        is_fatal: bool = False,
-        status: int | None = None,
-        details: str = "",
-    ) -> None:
-        super().__init__(message)
-        self.reason = reason
-        self.message = message
-        self.is_retryable = is_retryable
-        self.retry_after = retry_after
-        self.is_fatal = is_fatal
-        """Whether every other call would meet the same: a wrong key, a model that is not there."""
-        self.status = status
-        self.details = details
-        """All that the server said, as far as it is for programs."""
+    reason: str
+    """A short code, such as `timeout`, `no_connection`, `bad_answer`, `server_error`, `unauthorized`, `refused`."""
+    message: str
+    is_retryable: bool
+    retry_after: float | None = None
+    """Seconds to wait, where the server said so."""
+    is_fatal: bool = False
+    """Whether every other call would meet the same: a wrong key, a model that is not there."""
+    status: int | None = None
+    """Of HTTP."""
+    details: str = ""
+    """All that the server said, for programs."""
+
+    def as_call_error(self, server: str | None = None) -> CallError:
+        """The error of a call that failed for good."""
+        return CallError(self.reason, f"{server}: {self.message}" if server else self.message)
+
+    def as_unavailable(self, server: str) -> BackendUnavailableError:
+        """The error of all calls of a server that cannot be used."""
+        return BackendUnavailableError(f"{server}: {self.message}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryPolicy:
-    """How long and how often a call is tried. Seconds throughout."""
+    """How long and how often a call is tried. Seconds throughout.
+
+    Raises:
+        ConfigError: for a value out of range.
+    """
 
     attempts: int = 5
     timeout: float = 120.0
@@ -66,31 +61,35 @@ class RetryPolicy:
     deadline: float = 600.0
     """Of a call, with all its attempts and waits."""
     first_wait: float = 0.5
+    """Before the second attempt; doubled for each further one. May be 0."""
     longest_wait: float = 60.0
     """Also caps what a server asks for in Retry-After."""
     breaker: int = 20
-    """After this many failed attempts in a row, over all calls, the server is only probed; see `CircuitBreaker`."""
+    """After this many failed attempts in a row, over all calls, the server is only probed; see `Retrier`."""
 
     def __post_init__(self) -> None:
         for spec in fields(self):
             value: object = getattr(self, spec.name)
             if isinstance(value, bool) or not isinstance(value, int | float):
                 raise ConfigError(f"must be a number, got {value!r}", field=spec.name)
-        for name in ("attempts", "breaker"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"must be at least 1, got {getattr(self, name)}", field=name)
-        for name in ("timeout", "deadline", "longest_wait"):
-            if not 0 < getattr(self, name) < math.inf:
-                raise ConfigError(f"must be above 0 and finite, got {getattr(self, name)}", field=name)
-        if not 0 <= self.first_wait < math.inf:
-            raise ConfigError(f"must be at least 0 and finite, got {self.first_wait}", field="first_wait")
+            least = {"attempts": 1, "breaker": 1, "first_wait": 0}.get(spec.name)
+            if not (value > 0 if least is None else value >= least) or value == math.inf:
+                bound = "above 0" if least is None else f"at least {least}"
+                raise ConfigError(f"must be {bound} and finite, got {value}", field=spec.name)
 
     def wait_before(self, attempt: int, retry_after: float | None) -> float:
-        """Seconds to wait before attempt number `attempt` (from 1), jittered so that callers do not come in step."""
+        """Seconds to wait after failed attempt number `attempt` (from 1), jittered so that callers spread out."""
         if retry_after is not None:
             return min(max(retry_after, 0.0), self.longest_wait) + random.uniform(0, self.first_wait)
         longest = min(self.first_wait * 2.0 ** min(attempt - 1, 60), self.longest_wait)
         return random.uniform(longest / 2, longest)
+
+    def wait_after(self, error: TransportError, attempt: int, gives_up_at: float) -> float | None:
+        """Seconds to wait before the next attempt, or None to give up."""
+        if not error.is_retryable:
+            return None
+        wait = self.wait_before(attempt, error.retry_after)
+        return wait if attempt < self.attempts and time.monotonic() + wait < gives_up_at else None
 
 
 def retry_after(header: str | None, *, now: float | None = None) -> float | None:
@@ -112,29 +111,40 @@ def retry_after(header: str | None, *, now: float | None = None) -> float | None
 
 
 def error_from_status(status: int, message: str, header: str | None, *, details: str = "") -> TransportError:
-    """The fault that an HTTP status stands for; `header` is that of Retry-After."""
+    """The error that an HTTP status stands for; `header` is that of Retry-After."""
     text = f"HTTP {status}: {message}"
-    if status in (408, 409, 429) or status >= 500:
-        return TransportError(
-            "server_error", text, is_retryable=True, retry_after=retry_after(header), status=status, details=details
-        )
+    if status in (408, 409, 425, 429) or status >= 500:
+        wait = retry_after(header)
+        return TransportError("server_error", text, True, wait, status=status, details=details)
     if 300 <= status < 400:
-        text = f"HTTP {status}: a redirect, which is not followed; give the final address as --base-url"
+        text += " (a redirect is not followed; give the final address as --base-url)"
     # Whatever is asked, these come back: a wrong key, an empty account, a model or an address that is not there.
     is_fatal = 300 <= status < 400 or status in (401, 402, 403, 404)
     reason = {401: "unauthorized", 403: "unauthorized", 404: "not_found"}.get(status, "refused")
-    return TransportError(reason, text, is_retryable=False, is_fatal=is_fatal, status=status, details=details)
-
-
-T = TypeVar("T")
+    return TransportError(reason, text, False, is_fatal=is_fatal, status=status, details=details)
 
 
 class Retrier:
-    """Tries calls as patiently as it is told. One for each server, and for one event loop."""
+    """Makes the attempts of all calls to one server, in one event loop, with a circuit breaker.
 
-    def __init__(self, retry_policy: RetryPolicy, server: str) -> None:
-        self.retry_policy = retry_policy
-        self.breaker = CircuitBreaker(retry_policy, server)
+    A busy server may refuse a whole burst of requests and recover a second later, so failures alone do not make it
+    unavailable. `breaker` consecutive failures open the breaker: then one attempt at a time goes out, a probe, after a
+    wait that grows. An answer closes it. When `attempts` probes fail and nothing older is under way, the server is
+    unavailable for good. So it is when a call gives up that found nobody there, or a server that never answered.
+    """
+
+    def __init__(self, policy: RetryPolicy, server: str) -> None:
+        self._policy = policy
+        self._server = server
+        self._answers = 0  # attempts that the server answered, were it with a refusal
+        self._failures = 0  # in a row
+        self._failed_probes = 0
+        self._wait = 0.0  # before the next probe
+        self._opened_at = 0.0
+        self._under_way: list[float] = []  # when each attempt began
+        self._probing = asyncio.Lock()
+        self._is_unavailable = asyncio.Event()
+        self._unavailable: BackendUnavailableError | None = None
 
     async def call(self, ask: Callable[[], Awaitable[T]]) -> T:
         """The answer of `ask`, tried again while that may help.
@@ -143,169 +153,100 @@ class Retrier:
             CallError: when this call failed for good.
             BackendUnavailableError: when no call can succeed any more.
         """
-        gives_up_at = time.monotonic() + self.retry_policy.deadline
+        gives_up_at = time.monotonic() + self._policy.deadline
         attempt, failing_since, answers_before = 0, 0.0, 0
         while True:
             attempt += 1
             try:
-                return await self.breaker.attempt(ask, gives_up_at)
-            except TransportError as fault:
+                return await self._admitted(ask, gives_up_at)
+            except TransportError as error:
                 if attempt == 1:
-                    failing_since, answers_before = time.monotonic(), self.breaker.answers
-                wait = self._wait_after(fault, attempt, gives_up_at)
+                    failing_since, answers_before = time.monotonic(), self._answers
+                wait = self._policy.wait_after(error, attempt, gives_up_at)
                 if wait is None:
-                    raise self._given_up(fault, attempt, failing_since, answers_before) from None
-            await self.breaker.pause(wait)
+                    raise self._given_up(error, attempt, failing_since, answers_before) from None
+            await self._pause(wait)
 
-    def _wait_after(self, fault: TransportError, attempt: int, gives_up_at: float) -> float | None:
-        """How long to wait before the next attempt; None when there is none."""
-        if not fault.is_retryable:
-            return None
-        wait = self.retry_policy.wait_before(attempt, fault.retry_after)
-        return wait if attempt < self.retry_policy.attempts and time.monotonic() + wait < gives_up_at else None
+    def _given_up(self, error: TransportError, attempt: int, failing_since: float, answers_before: int) -> BackendError:
+        if error.is_retryable:
+            error.message += f" (given up after {attempt} attempt{'s' if attempt > 1 else ''})"
+            # A server that was of use before, and can be reached, has the benefit of the doubt until the breaker opens.
+            is_silent = self._answers == answers_before and not self._is_busy_since(failing_since)
+            error.is_fatal = is_silent and (error.reason == "no_connection" or self._answers == 0)
+        return self._give_up_server(error) if error.is_fatal else error.as_call_error()
 
-    def _given_up(self, fault: TransportError, attempt: int, failing_since: float, answers_before: int) -> BackendError:
-        if fault.is_fatal:
-            return self.breaker.die(fault.message)
-        if not fault.is_retryable:
-            return CallError(fault.reason, fault.message)
-        message = f"{fault.message} (given up after {attempt} attempt{'s' if attempt > 1 else ''})"
-        if self._is_gone(fault, failing_since, answers_before):
-            return self.breaker.die(message)
-        return CallError(fault.reason, message)
+    async def _admitted(self, ask: Callable[[], Awaitable[T]], gives_up_at: float) -> T:
+        """One attempt, as soon as it may be made."""
+        self._raise_if_unavailable()
+        while self._is_open:
+            try:
+                async with asyncio.timeout(gives_up_at - time.monotonic()) as waiting, self._probing:
+                    if self._is_open:
+                        await self._pause(self._wait)
+                    if self._is_open:
+                        waiting.reschedule(None)  # the attempt has its own limit
+                        return await self._attempt(ask, gives_up_at, is_probe=True)
+            except TimeoutError:
+                waited = f"the server failed all calls, and the deadline of {self._policy.deadline:g} s passed"
+                raise CallError("timeout", waited) from None
+        return await self._attempt(ask, gives_up_at)
 
-    def _is_gone(self, fault: TransportError, failing_since: float, answers_before: int) -> bool:
-        """Whether the server, and not this call, is the trouble: it has answered nobody since the call first failed.
-
-        A server that can be reached, and was of use before, has the benefit of the doubt until the breaker decides.
-        """
-        if self.breaker.answers > answers_before or self.breaker.is_busy_since(failing_since):
-            return False
-        return fault.reason == "no_connection" or self.breaker.answers == 0
-
-
-class CircuitBreaker:
-    """Makes attempts and counts how they end. One for each server, and for one event loop."""
-
-    def __init__(self, retry_policy: RetryPolicy, server: str) -> None:
-        self.attempts = 0
-        """Made, over all calls."""
-        self.answers = 0
-        """Attempts that the server answered, were it with a refusal."""
-        self._retry_policy = retry_policy
-        self._server = server
-        self._under_way: list[float] = []  # when each began
-        self._opened_at = 0.0
-        self._failed_in_a_row = 0
-        self._failed_probes = 0
-        self._wait = 0.0
-        self._probing = asyncio.Lock()
-        self._is_dead = asyncio.Event()
-        self._death: BackendUnavailableError | None = None
-
-    def is_busy_since(self, moment: float) -> bool:
-        """Whether an attempt that began before `moment` is still under way: the server may be working on it."""
-        return any(began < moment for began in self._under_way)
-
-    async def attempt(self, ask: Callable[[], Awaitable[T]], gives_up_at: float) -> T:
-        """The answer of `ask`, as soon as it may be asked; `gives_up_at` is on the monotonic clock.
-
-        Raises:
-            TransportError: when the attempt failed.
-            CallError: when its time was over before it could be made.
-            BackendUnavailableError: when the server is dead.
-        """
+    async def _attempt(self, ask: Callable[[], Awaitable[T]], gives_up_at: float, *, is_probe: bool = False) -> T:
+        began = time.monotonic()
+        limit = max(min(self._policy.timeout, gives_up_at - began), 0.001)
+        self._under_way.append(began)
         try:
-            async with asyncio.timeout(gives_up_at - time.monotonic()):
-                is_probe = await self._admitted()
-        except TimeoutError:
-            waited = f"the server failed all calls, and the deadline of {self._retry_policy.deadline:g} s passed"
-            raise CallError("timeout", waited) from None
-        try:
-            return await self._counted(ask, gives_up_at, is_probe=is_probe)
+            async with asyncio.timeout(limit):
+                answer = await ask()
+        except (TransportError, TimeoutError) as raised:
+            error = raised
+            if isinstance(error, TimeoutError):
+                error = TransportError("timeout", f"no answer within {limit:.3g} s", is_retryable=True)
+            self._count_failure(error, is_probe=is_probe)
+            raise error from None
         finally:
-            if is_probe:
-                self._probing.release()
+            self._under_way.remove(began)
+        self._count_answer()
+        return answer
 
-    async def pause(self, seconds: float) -> None:
-        """Wait, but no longer than the server is alive.
+    def _count_answer(self) -> None:
+        self._answers += 1
+        self._failures = self._failed_probes = 0
 
-        Raises:
-            BackendUnavailableError: when it is not.
-        """
+    def _count_failure(self, error: TransportError, *, is_probe: bool) -> None:
+        if not error.is_retryable:
+            return self._count_answer()
+        self._failures += 1
+        self._failed_probes += is_probe
+        opens = self._failures == self._policy.breaker
+        if opens:
+            self._opened_at = time.monotonic()
+        if opens or is_probe:
+            self._wait = self._policy.wait_before(self._failed_probes + 1, error.retry_after)
+        if self._failed_probes >= self._policy.attempts and not self._is_busy_since(self._opened_at):
+            error.message = f"{self._failures} attempts in a row failed; the last: {error.message}"
+            self._give_up_server(error)
+
+    async def _pause(self, seconds: float) -> None:
+        """Wait, but no longer than the server is available."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                await self._is_dead.wait()
-        self._raise_death()
-
-    def die(self, message: str) -> BackendUnavailableError:
-        """The death of the server, for good; the first one counts."""
-        self._death = self._death or BackendUnavailableError(f"{self._server}: {message}")
-        self._is_dead.set()
-        return self._death
+                await self._is_unavailable.wait()
+        self._raise_if_unavailable()
 
     @property
     def _is_open(self) -> bool:
-        return self._failed_in_a_row >= self._retry_policy.breaker
+        return self._failures >= self._policy.breaker
 
-    async def _admitted(self) -> bool:
-        """Wait while the breaker is open and others probe. Whether this attempt is a probe; it then holds the lock."""
-        self._raise_death()
-        while self._is_open:
-            await self._probing.acquire()
-            is_probe = False
-            try:
-                if self._is_open:
-                    await self.pause(self._wait)
-                is_probe = self._is_open
-            finally:
-                if not is_probe:
-                    self._probing.release()
-            if is_probe:
-                return True
-        return False
+    def _is_busy_since(self, moment: float) -> bool:
+        """Whether an attempt that began before `moment` is still under way: the server may be working on it."""
+        return any(began < moment for began in self._under_way)
 
-    async def _counted(self, ask: Callable[[], Awaitable[T]], gives_up_at: float, *, is_probe: bool) -> T:
-        began = time.monotonic()
-        self.attempts += 1
-        self._under_way.append(began)
-        try:
-            answer = await self._in_time(ask, gives_up_at)
-        except TransportError as fault:
-            self._note(fault, is_probe=is_probe)
-            raise
-        finally:
-            self._under_way.remove(began)
-        self._close()
-        return answer
+    def _give_up_server(self, error: TransportError) -> BackendUnavailableError:
+        self._unavailable = self._unavailable or error.as_unavailable(self._server)  # the first reason counts
+        self._is_unavailable.set()
+        return self._unavailable
 
-    async def _in_time(self, ask: Callable[[], Awaitable[T]], gives_up_at: float) -> T:
-        limit = max(min(self._retry_policy.timeout, gives_up_at - time.monotonic()), 0.001)
-        try:
-            async with asyncio.timeout(limit):
-                return await ask()
-        except TimeoutError:
-            raise TransportError("timeout", f"no answer within {limit:.3g} s", is_retryable=True) from None
-
-    def _note(self, fault: TransportError, *, is_probe: bool) -> None:
-        if not fault.is_retryable:
-            self._close()
-            return
-        self._failed_in_a_row += 1
-        if not self._is_open:
-            return
-        self._failed_probes += is_probe
-        if self._failed_in_a_row == self._retry_policy.breaker:
-            self._opened_at = time.monotonic()
-        if is_probe or self._failed_in_a_row == self._retry_policy.breaker:
-            self._wait = self._retry_policy.wait_before(self._failed_probes + 1, fault.retry_after)
-        if self._failed_probes >= self._retry_policy.attempts and not self.is_busy_since(self._opened_at):
-            self.die(f"{self._failed_in_a_row} attempts in a row failed; the last: {fault.message}")
-
-    def _close(self) -> None:
-        self.answers += 1
-        self._failed_in_a_row = self._failed_probes = 0
-
-    def _raise_death(self) -> None:
-        if self._death is not None:
-            raise self._death
+    def _raise_if_unavailable(self) -> None:
+        if self._unavailable is not None:
+            raise self._unavailable

@@ -10,11 +10,12 @@ import asyncio
 import inspect
 import logging
 import math
-import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
+from functools import partial
 from typing import Any
 
+from debate.concurrency.daemon_thread import in_daemon_thread
 from debate.errors import ENDS_A_RUN
 from debate.flow import CallFunction
 from debate.types import Failure
@@ -36,7 +37,9 @@ class FunctionExecutor:
             if inspect.iscoroutinefunction(request.function):
                 return await _within(request.function(*request.arguments), request.seconds)
             async with self._room:  # its time begins when it does
-                answer = await _within(_in_thread(request.function, request.arguments), request.seconds)
+                answer = await _within(
+                    in_daemon_thread(partial(request.function, *request.arguments), "debate-function"), request.seconds
+                )
             if inspect.isawaitable(answer):
                 answer = await _within(answer, request.seconds)
             return answer
@@ -62,30 +65,3 @@ async def _within(work: Awaitable[Any], seconds: float | None) -> Any:
         if time.monotonic() - began < (math.inf if seconds is None else seconds):
             raise  # the function's own
         raise _TooLong from None
-
-
-async def _in_thread(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
-    loop = asyncio.get_running_loop()
-    answer: asyncio.Future[Any] = loop.create_future()
-
-    def settle(value: Any, error: BaseException | None) -> None:
-        if answer.done():
-            return
-        if error is None:
-            answer.set_result(value)
-        else:
-            answer.set_exception(error if isinstance(error, Exception) else RuntimeError(repr(error)))
-
-    def work() -> None:
-        value, error = None, None
-        try:
-            value = function(*arguments)
-        except BaseException as raised:
-            error = raised
-        try:
-            loop.call_soon_threadsafe(settle, value, error)
-        except RuntimeError:
-            _log.debug("a function ended after its engine was closed")
-
-    threading.Thread(target=work, name="debate-function", daemon=True).start()
-    return await answer

@@ -18,7 +18,7 @@ def read(folder: Path, text: str, **flags: object) -> RunSettings:
 
 
 def test_a_debate_without_settings_is_the_one_that_the_api_gives() -> None:
-    assert RunSettings().debate_evaluator().describe() == DebateEvaluator().describe()
+    assert RunSettings().make_evaluator().describe() == DebateEvaluator().describe()
 
 
 def test_flags_go_before_the_file(tmp_path: Path) -> None:
@@ -71,7 +71,7 @@ def test_what_a_server_is_told_of_patience_reaches_it(tmp_path: Path) -> None:
     backend = read(tmp_path, text).open_backend()
     assert isinstance(backend, OpenAICompatible)
     assert backend.capacity.slots == 3
-    assert backend.persistence.retry_policy.timeout == 7
+    assert backend.retry_policy.timeout == 7
 
 
 @pytest.mark.parametrize(

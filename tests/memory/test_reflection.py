@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,11 +11,9 @@ import pytest
 
 from debate import Engine, Evaluation, Task
 from debate.backends import Call, Scripted
-from debate.errors import ReplyError
-from debate.flow import RunContext
+from debate.errors import CallError
 from debate.memory import HashingEmbedder, MemoryStore
-from debate.memory.reflection import Insight, reflection, remember, write_insights
-from debate.runtime.runner import Runner
+from debate.memory.reflection import Insight, insights_schema, reflection, remember, write_insights
 from debate.types import Memory
 from tests.small_flows import by_seed, debates, tasks
 
@@ -58,8 +55,12 @@ def test_turns_of_members_are_remembered_and_failed_ones_are_not(store: MemorySt
 
 
 def reflected(script: Any, retries: int = 2) -> list[Insight]:
-    runner = Runner({"scripted": Scripted(script)}, RunContext())
-    return asyncio.run(runner.drive(reflection("pair/Critic", MEMORIES, retries=retries)))
+    with Engine(Scripted(script)) as engine:
+        parsed = engine.drive(reflection("pair/Critic", MEMORIES, retries=retries))
+    if parsed.failure is not None:
+        raise CallError(parsed.failure.reason, parsed.failure.message)
+    assert parsed.value is not None
+    return parsed.value
 
 
 def reply(**insight: Any) -> str:
@@ -103,7 +104,7 @@ def test_an_unreadable_reflection_is_asked_again_with_the_error(bad: str, proble
 
     assert len(reflected(script)) == 1
     assert "could not be used" in asked[1].messages[0]["content"]
-    with pytest.raises(ReplyError, match=problem):
+    with pytest.raises(CallError, match=problem):
         reflected(_always(bad), retries=0)
 
 
@@ -112,3 +113,20 @@ def _always(reply: str) -> Any:
         return reply
 
     return script
+
+
+def test_xgrammar_makes_a_grammar_of_the_schema() -> None:
+    xgrammar = pytest.importorskip("xgrammar")
+    vocabulary = xgrammar.TokenizerInfo([chr(n) for n in range(128)])
+    xgrammar.GrammarCompiler(vocabulary).compile_json_schema(json.dumps(insights_schema(3, 30)))
+
+
+@pytest.mark.vllm
+def test_a_model_on_vllm_reflects(vllm_engine: Engine) -> None:
+    said: list[str] = []
+    for seed in range(3):  # a tiny model fills in whatever the schema lets it
+        parsed = vllm_engine.drive(reflection(f"pair/Critic {seed}", MEMORIES, n=1))
+        said += [parsed.text, *(each.text for each in parsed.invalid_replies)]
+        if parsed.failure is not None:
+            assert parsed.failure.reason == "unreadable_reply", parsed.failure
+    assert any(text.lstrip().startswith('{"insights"') for text in said), said

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
+import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
-from sqlalchemy import update
 
 from debate.errors import ConfigError, StoreError
 from debate.memory import HashingEmbedder, MemoryStore, RecallRequest
-from debate.memory.database import Database
+from debate.memory.database import SCHEMA, Database
 from debate.memory.indexes.router import IndexChoice
-from debate.memory.tables import ABOUT
+from debate.memory.tables import Base
 from tests.memory.oracle import NOW, Directions
+from tests.required import required_module
 
+DATA = Path(__file__).parent.parent / "data"
 KILLS = int(os.environ.get("DEBATE_MEMORY_KILLS", "6"))
 """How often a process that adds, forgets and rebuilds is killed."""
 
@@ -135,7 +141,7 @@ def test_forgetting_goes_by_all_that_is_given(url: str) -> None:
 @pytest.mark.parametrize("index", ["exact", "chroma"])
 def test_nothing_of_what_was_forgotten_is_left_in_any_file(index: IndexChoice, tmp_path: Path) -> None:
     if index == "chroma":
-        pytest.importorskip("chromadb")
+        required_module("chromadb")
     embedder = HashingEmbedder(64)
     secret = "the password is swordfish-4711"
     with MemoryStore(tmp_path / "m.sqlite", embedder, index) as store:
@@ -184,12 +190,35 @@ def test_the_embedder_of_an_empty_store_is_not_settled(tmp_path: Path) -> None:
 
 def test_a_database_of_a_newer_version_is_refused(tmp_path: Path) -> None:
     MemoryStore(tmp_path / "m.sqlite", "hashing").close()
-    database = Database(str(tmp_path / "m.sqlite"))
-    with database.write() as connection:
-        connection.execute(update(ABOUT).where(ABOUT.c.key == "schema").values(value=99))
-    database.close()
+    with closing(sqlite3.connect(tmp_path / "m.sqlite")) as connection, connection:
+        connection.execute("UPDATE memory_version SET version_num = '9999'")
     with pytest.raises(StoreError, match="newer version"):
         MemoryStore(tmp_path / "m.sqlite", "hashing")
+
+
+def test_a_store_of_version_0_1_0_is_opened_and_recalls_the_same(tmp_path: Path) -> None:
+    shutil.copy(DATA / "memory-0.1.0.sqlite", tmp_path / "m.sqlite")
+    expected = json.loads((DATA / "memory-0.1.0.json").read_text())
+    with MemoryStore(tmp_path / "m.sqlite", "hashing", "exact") as store:
+        assert store.collections() == expected["collections"]
+        assert store.verify().is_ok
+        found = [asdict(each) for each in store.recall("general/Critic", "units and sums", k=3, now=NOW)]
+        assert found == expected["recalled"]
+        store.add("general/Critic", "A new one.")
+    with MemoryStore(tmp_path / "m.sqlite", "hashing", "exact") as store:
+        assert store.collections() == {**expected["collections"], "general/Critic": 4}
+
+
+def test_models_and_migrations_make_the_same_tables(url: str) -> None:
+    from alembic.autogenerate import compare_metadata
+    from alembic.migration import MigrationContext
+
+    database = Database(url)
+    with database.read() as connection:
+        made = MigrationContext.configure(connection, opts={"version_table": SCHEMA.version_table})
+        differences = [each for each in compare_metadata(made, Base.metadata) if "memor" in str(each)]
+    database.close()
+    assert not differences
 
 
 @pytest.mark.parametrize("url", ["mysql://host/x", "sqlite+nothing://x", "://"])

@@ -60,12 +60,12 @@ def test_what_cannot_get_better_is_asked_once(status: int) -> None:
 
 def test_attempts_stay_within_their_limit() -> None:
     async def two_calls() -> Server:
-        persistence = Retrier(QUICK, "m")
-        await persistence.call(Server())
+        retrier = Retrier(QUICK, "m")
+        await retrier.call(Server())
         poison = Server(forever=server_error())
         with pytest.raises(CallError, match=r"HTTP 503: busy \(given up after 5 attempts\)"):
-            await persistence.call(poison)
-        assert await persistence.call(Server()) == "answer"
+            await retrier.call(poison)
+        assert await retrier.call(Server()) == "answer"
         return poison
 
     assert asyncio.run(two_calls()).asked == 5
@@ -137,12 +137,12 @@ def test_a_wait_beyond_the_deadline_is_not_begun() -> None:
     assert time.monotonic() - began < 0.5
 
 
-async def many(persistence: Retrier, server: Callable[[], Awaitable[str]], n: int, slots: int = 64) -> list[object]:
+async def many(retrier: Retrier, server: Callable[[], Awaitable[str]], n: int, slots: int = 64) -> list[object]:
     room = asyncio.Semaphore(slots)
 
     async def one() -> str:
         async with room:
-            return await persistence.call(server)
+            return await retrier.call(server)
 
     return list(await asyncio.gather(*(one() for _ in range(n)), return_exceptions=True))
 
@@ -180,17 +180,17 @@ def test_a_server_that_refuses_some_while_it_works_on_others_is_not_dead() -> No
 
 def test_a_wrong_key_ends_all_calls_and_those_that_wait_too() -> None:
     async def scene() -> float:
-        persistence = Retrier(RetryPolicy(first_wait=30), "m at u")
-        waiting = asyncio.create_task(persistence.call(Server(forever=server_error())))
+        retrier = Retrier(RetryPolicy(first_wait=30), "m at u")
+        waiting = asyncio.create_task(retrier.call(Server(forever=server_error())))
         await asyncio.sleep(0.01)
         with pytest.raises(BackendUnavailableError, match="m at u: HTTP 401: wrong key"):
-            await persistence.call(Server(forever=error_from_status(401, "wrong key", None)))
+            await retrier.call(Server(forever=error_from_status(401, "wrong key", None)))
         began = time.monotonic()
         with pytest.raises(BackendUnavailableError):
             await waiting
         untouched = Server()
         with pytest.raises(BackendUnavailableError):
-            await persistence.call(untouched)
+            await retrier.call(untouched)
         assert untouched.asked == 0
         return time.monotonic() - began
 
@@ -199,11 +199,11 @@ def test_a_wrong_key_ends_all_calls_and_those_that_wait_too() -> None:
 
 def test_a_server_that_is_gone_is_dead_at_the_first_call_that_gives_up() -> None:
     async def scene() -> None:
-        persistence = Retrier(QUICK, "m")
-        await persistence.call(Server())
+        retrier = Retrier(QUICK, "m")
+        await retrier.call(Server())
         gone = TransportError("no_connection", "refused", is_retryable=True)
         with pytest.raises(BackendUnavailableError, match="refused"):
-            await persistence.call(Server(forever=gone))
+            await retrier.call(Server(forever=gone))
 
     asyncio.run(scene())
 
@@ -211,12 +211,12 @@ def test_a_server_that_is_gone_is_dead_at_the_first_call_that_gives_up() -> None
 def test_a_cancelled_probe_lets_others_probe() -> None:
     async def scene() -> object:
         retry_policy = RetryPolicy(first_wait=0.001, longest_wait=0.01, breaker=1)
-        persistence = Retrier(retry_policy, "m")
-        probing = asyncio.create_task(persistence.call(Server(server_error(), server_error("0.005"), server_error())))
+        retrier = Retrier(retry_policy, "m")
+        probing = asyncio.create_task(retrier.call(Server(server_error(), server_error("0.005"), server_error())))
         await asyncio.sleep(0.002)
         probing.cancel()
         await asyncio.gather(probing, return_exceptions=True)
-        return await asyncio.wait_for(persistence.call(Server()), 1)
+        return await asyncio.wait_for(retrier.call(Server()), 1)
 
     assert asyncio.run(scene()) == "answer"
 
@@ -228,6 +228,6 @@ def test_a_cancelled_probe_lets_others_probe() -> None:
         {"deadline": float("inf")}, {"first_wait": -1}, {"timeout": "soon"}, {"attempts": True},
     ],
 )  # fmt: skip
-def test_impossible_patience_is_refused_by_name(settings: dict[str, Any]) -> None:
+def test_an_impossible_policy_is_refused_by_name(settings: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=next(iter(settings))):
         RetryPolicy(**settings)

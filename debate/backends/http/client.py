@@ -1,6 +1,6 @@
-"""What backends that talk to a server share: slots, retries, escaped special tokens, and one error for every fault.
+"""What backends behind a server share: slots, retries, escaped special tokens.
 
-A server's own adapter says how one attempt is made. Knows no particular server.
+An adapter says the path, the body and how the answer is read.
 """
 
 from __future__ import annotations
@@ -8,36 +8,69 @@ from __future__ import annotations
 import asyncio
 import logging
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
 
 from debate.backends.base import Call, Capacity
 from debate.backends.http.special_tokens import escape_special_tokens
-from debate.errors import ConfigError
-from debate.flow import Completion
+from debate.errors import CallError, ConfigError
+from debate.flow import Completion, Messages, Prompt
+from debate.net.http import AsyncJsonClient, encoded
 from debate.net.retry import Retrier, RetryPolicy
-from debate.net.urls import check_base_url
+
+if TYPE_CHECKING:
+    import httpx2
 
 log = logging.getLogger("debate")
 
 
 class HTTPBackend(ABC):
-    """A chat server at `base_url` that is asked at most `slots` times at once."""
+    """A model behind the server at `base_url`, which is asked at most `slots` times at once.
 
-    def __init__(self, model: str, base_url: str, *, slots: int, retry_policy: RetryPolicy | None) -> None:
+    Args:
+        path: what is appended to the base URL.
+        api_key_env: environment variable with the server's key; None sends none.
+        transport: of the HTTP client, for tests and proxies.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        base_url: str,
+        path: str,
+        *,
+        slots: int,
+        retry_policy: RetryPolicy | None,
+        api_key_env: str | None = None,
+        transport: httpx2.AsyncBaseTransport | None = None,
+    ) -> None:
         if not model.strip():
             raise ConfigError("must not be empty", field="model")
         if slots < 1:
             raise ConfigError(f"must be at least 1, got {slots}", field="slots")
         self.model = model
-        self.base_url = check_base_url(base_url)
         self.capacity = Capacity(slots)
         self.retry_policy = retry_policy or RetryPolicy()
-        self._begin()
+        self._path = path
+        self._client = AsyncJsonClient(base_url, api_key_env)
+        self._transport = transport
 
-    def _begin(self) -> None:
-        """Forget the troubles of an earlier start. What waits here belongs to the event loop it first waits on."""
-        self.persistence = Retrier(self.retry_policy, f"{self.model} at {self.base_url}")
-        self._room = asyncio.Semaphore(self.capacity.slots)
+    @property
+    def base_url(self) -> str:
+        """Of the server, without a slash at its end."""
+        return self._client.base_url
+
+    async def start(self) -> None:
+        """Make the client, and forget the troubles of an earlier start; nothing is sent."""
+        if not self._client.is_open:
+            self._retrier = Retrier(self.retry_policy, f"{self.model} at {self.base_url}")
+            self._room = asyncio.Semaphore(self.capacity.slots)
+            self._client.open(connections=self.capacity.slots, transport=self._transport)
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._client.aclose()
 
     async def generate(self, call: Call) -> Completion:
         """Ask, again where that may help.
@@ -45,24 +78,35 @@ class HTTPBackend(ABC):
         Raises:
             CallError, BackendUnavailableError: see `Retrier.call`.
         """
-        messages, escaped_special_tokens = escape_special_tokens(call.prompt)
+        messages, escaped = self._messages(call.prompt)
         async with self._room:
-            completion = await self.persistence.call(lambda: self._ask(call, messages))
-        return replace(completion, escaped_special_tokens=escaped_special_tokens)
+            completion = await self._retrier.call(lambda: self._ask(call, messages))
+        return replace(completion, escaped_special_tokens=escaped) if escaped else completion
 
-    @abstractmethod
-    async def start(self) -> None:
-        """Make the client; nothing is sent."""
-
-    @abstractmethod
-    async def aclose(self) -> None:
-        """Close the connections."""
+    def _messages(self, prompt: Prompt) -> tuple[list[dict[str, str]], int]:
+        """The messages to send, and how many special tokens in them were escaped."""
+        if isinstance(prompt, Messages):
+            raise CallError(
+                "not_a_chat",
+                f"{self.model} is behind a chat server, which knows no roles such as {prompt.roles[-1]!r}",
+                hint="a value model is asked with --backend value_server, a reward model with --backend reward_model",
+            )
+        return escape_special_tokens(prompt)
 
     @abstractmethod
     async def _ask(self, call: Call, messages: list[dict[str, str]]) -> Completion:
         """Make one attempt; raises `TransportError`."""
 
+    async def _post(self, body: Mapping[str, Any]) -> Any:
+        """What the server answers to a body, as JSON; raises `TransportError`."""
+        return await self._client.post(self._path, encoded(body))
+
 
 def count(value: object) -> int:
     """A number of tokens as a server states it; 0 where it states none."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+
+
+def mapping(value: object) -> dict[str, Any]:
+    """A JSON object as it is; an empty one for anything else."""
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}

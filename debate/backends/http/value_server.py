@@ -1,4 +1,4 @@
-"""A value model served over HTTP, in the wire format of x1's value server (seed 002).
+"""A value model served over HTTP, in the wire format of x1's value server.
 
     POST URL/forward  {"messages": [{"role": "user", "content": TASK},
                                     {"role": "intermediate_step", "content": STEP}, ...,
@@ -16,11 +16,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from debate.backends.base import Call
-from debate.backends.http.client import HTTPBackend
-from debate.backends.micro_batch import MicroBatcher
+from debate.backends.http.client import HTTPBackend, mapping
+from debate.concurrency.micro_batch import MicroBatcher
 from debate.errors import ConfigError, TaskError
-from debate.flow import Completion
-from debate.net.retry import RetryPolicy, TransportError, error_from_status
+from debate.flow import Completion, Prompt
+from debate.net.retry import RetryPolicy, TransportError
 from debate.types import Usage
 
 if TYPE_CHECKING:
@@ -54,7 +54,8 @@ class ValueServer(HTTPBackend):
         model: what calls and records name it.
         batch_size: most steps in one request; 1 sends the form for one.
         slots: most steps under way at once.
-        retry_policy: timeouts, attempts and the circuit breaker.
+        retry_policy: time-outs, attempts and the circuit breaker.
+        api_key_env: the environment variable that holds the server's token, where it wants one.
         transport: of the HTTP client, for tests and proxies of your own.
     """
 
@@ -66,76 +67,37 @@ class ValueServer(HTTPBackend):
         batch_size: int = 16,
         slots: int = 64,
         retry_policy: RetryPolicy | None = None,
+        api_key_env: str | None = None,
         transport: httpx2.AsyncBaseTransport | None = None,
     ) -> None:
-        super().__init__(model, base_url.rstrip("/").removesuffix("/forward"), slots=slots, retry_policy=retry_policy)
+        super().__init__(
+            model,
+            base_url.rstrip("/").removesuffix("/forward"),
+            "/forward",
+            slots=slots,
+            retry_policy=retry_policy,
+            api_key_env=api_key_env,
+            transport=transport,
+        )
         if batch_size < 1:
             raise ConfigError(f"must be at least 1, got {batch_size}", field="batch_size")
-        self._batch_size = batch_size
-        self._transport = transport
-        self._client: httpx2.AsyncClient | None = None
-        self._batcher: MicroBatcher[Wire, float] | None = None
+        self._batcher = MicroBatcher(self._values, size=batch_size, seconds=0.005, at_once=slots)
 
-    async def start(self) -> None:
-        """Make the client; nothing is sent."""
-        if self._client is None:
-            import httpx2
-
-            self._begin()
-            self._client = httpx2.AsyncClient(
-                timeout=self.retry_policy.timeout, follow_redirects=False, transport=self._transport
-            )
-            self._batcher = MicroBatcher(self._post, self._batch_size)
-
-    async def aclose(self) -> None:
-        """Close the connections."""
-        client, self._client = self._client, None
-        if client is not None:
-            await client.aclose()
-
-    async def generate(self, call: Call) -> Completion:
-        """Ask for a value, again where that may help; its roles are kept as they are.
-
-        Raises:
-            CallError, BackendUnavailableError: see `Retrier.call`.
-        """
-        async with self._room:
-            return await self.persistence.call(lambda: self._ask(call, call.messages))
+    def _messages(self, prompt: Prompt) -> tuple[list[dict[str, str]], int]:
+        return prompt.messages(), 0  # with its own roles, and nothing escaped
 
     async def _ask(self, call: Call, messages: list[dict[str, str]]) -> Completion:
-        assert self._batcher is not None, "start the backend first"
-        value = await self._batcher.ask(messages)
-        return Completion(json.dumps(value), usage=Usage(calls=1))
+        return Completion(json.dumps(await self._batcher.ask(messages)), usage=Usage(calls=1))
 
-    async def _post(self, batch: list[Wire]) -> list[float]:
-        import httpx2
-
-        assert self._client is not None
+    async def _values(self, batch: list[Wire]) -> list[float]:
         # As x1's own client writes it, to the byte.
-        body = json.dumps({"messages": batch[0] if len(batch) == 1 else batch})
-        headers = {"Content-Type": "application/json"}
-        try:
-            response = await self._client.post(f"{self.base_url}/forward", content=body, headers=headers)
-        except httpx2.TimeoutException:
-            raise TransportError("timeout", "the server did not answer in time", is_retryable=True) from None
-        except httpx2.HTTPError as error:
-            message = f"no connection: {error or type(error).__name__}"
-            raise TransportError("no_connection", message, is_retryable=True) from None
-        if response.status_code != 200:
-            raise error_from_status(response.status_code, response.text[:500], response.headers.get("retry-after"))
-        return _values(response, len(batch))
-
-
-def _values(response: httpx2.Response, n: int) -> list[float]:
-    try:
-        data: Any = response.json()
-    except ValueError:
-        data = None
-    result: Any = cast("dict[str, Any]", data).get("result") if isinstance(data, dict) else None
-    values = cast("list[Any]", result) if isinstance(result, list) else []
-    if len(values) != n or not all(_is_number(value) for value in values):
-        raise TransportError("bad_answer", f"an answer without a `result` of {n} numbers", is_retryable=True)
-    return [float(value) for value in values]
+        body = json.dumps({"messages": batch[0] if len(batch) == 1 else batch}).encode()
+        result = mapping(await self._client.post(self._path, body)).get("result")
+        values = cast("list[Any]", result) if isinstance(result, list) else []
+        if len(values) != len(batch) or not all(_is_number(value) for value in values):
+            message = f"an answer without a `result` of {len(batch)} numbers"
+            raise TransportError("bad_answer", message, is_retryable=True)
+        return [float(value) for value in values]
 
 
 def _is_number(value: object) -> bool:

@@ -16,21 +16,20 @@ import multiprocessing
 import os
 import signal
 import tempfile
-import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from multiprocessing import resource_tracker
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from debate.backends.base import Call, Capacity
 from debate.backends.vllm.process_guard import OrphanReaper
 from debate.backends.vllm.prompt_tokens import PromptTokenizer
 from debate.backends.vllm.stats import EngineStats
+from debate.concurrency.daemon_thread import in_daemon_thread
 from debate.errors import BackendUnavailableError, CallError, ConfigError
 from debate.flow import Completion, Prompt
 from debate.types import Usage
 
-T = TypeVar("T")
 _DEFAULTS: dict[str, Any] = {
     "enable_prefix_caching": True,
     "use_tqdm_on_load": False,
@@ -117,7 +116,7 @@ class VLLM:
         if Path(self.model).exists():
             os.environ.setdefault("HF_HUB_OFFLINE", "1")
         logging.getLogger("vllm").setLevel(os.environ["VLLM_LOGGING_LEVEL"])
-        loading = _in_thread(self._load)
+        loading = in_daemon_thread(self._load, "vllm-load")
         try:
             await asyncio.shield(loading)
         except asyncio.CancelledError:
@@ -156,7 +155,7 @@ class VLLM:
             return
         if engine.output_handler is not None:
             engine.output_handler.cancel()
-        await _in_thread(engine.shutdown)
+        await in_daemon_thread(engine.shutdown, "vllm-shutdown")
         # Its cycles would otherwise be broken at interpreter exit, when vLLM's modules are gone.
         del engine
         gc.collect()
@@ -276,24 +275,3 @@ def _schema_text(schema: Mapping[str, Any]) -> str:
 
 def _first_lines(error: BaseException, n: int = 3) -> str:
     return " ".join(str(error).strip().splitlines()[:n]) or type(error).__name__
-
-
-def _in_thread(work: Callable[[], T]) -> asyncio.Future[T]:
-    """Run blocking work in a thread of its own."""
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[T] = loop.create_future()
-
-    def finish(setter: Callable[[Any], None], value: Any) -> None:
-        if not future.done():
-            setter(value)
-
-    def run() -> None:
-        try:
-            value = work()
-        except BaseException as error:
-            loop.call_soon_threadsafe(finish, future.set_exception, error)
-        else:
-            loop.call_soon_threadsafe(finish, future.set_result, value)
-
-    threading.Thread(target=run, name="vllm-load", daemon=True).start()
-    return future

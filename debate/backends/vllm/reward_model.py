@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from debate.backends.base import Call, Capacity
-from debate.backends.micro_batch import MicroBatcher
+from debate.concurrency.micro_batch import MicroBatcher
 from debate.errors import CallError, ConfigError
 from debate.flow import Completion
 from debate.types import Usage
@@ -65,7 +65,7 @@ class RewardModel:
         if self._engine is None:
             self._thread = ThreadPoolExecutor(1, "reward-model")  # vLLM's offline engine is for one thread
             self._engine = await asyncio.get_running_loop().run_in_executor(self._thread, self._load)
-            self._batcher = MicroBatcher(self._encode, self.capacity.slots)
+            self._batcher = MicroBatcher(self._encode, size=self.capacity.slots)
 
     async def generate(self, call: Call) -> Completion:
         """Probabilities of the steps.

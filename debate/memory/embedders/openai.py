@@ -1,7 +1,6 @@
 """Any server that speaks OpenAI's embeddings: vllm serve, llama.cpp, text-embeddings-inference, hosted ones.
 
 Texts go out in batches; an answer is put in order by its indices. Texts longer than the model reads go in windows.
-Knows nothing of connections: see `debate.net.json_client`.
 """
 
 from __future__ import annotations
@@ -15,7 +14,8 @@ import numpy as np
 from debate.errors import CallError, ConfigError
 from debate.memory.embedders.base import Vectors
 from debate.memory.embedders.windows import by_text, spans
-from debate.net.json_client import JsonClient
+from debate.net.http import JsonClient
+from debate.net.retry import RetryPolicy
 
 _OVERLAP = 200
 """Characters that neighbouring windows share."""
@@ -33,7 +33,7 @@ class OpenAIEmbedder:
         api_key_env: the environment variable that holds the key.
         batch: most texts in one request.
         longest: most characters of a text in one piece; longer ones go in windows.
-        timeout, attempts, first_wait: see `JsonClient`.
+        retry_policy: time-outs, attempts and waits; None allows 60 s per attempt.
     """
 
     def __init__(
@@ -45,9 +45,7 @@ class OpenAIEmbedder:
         api_key_env: str = "OPENAI_API_KEY",
         batch: int = 128,
         longest: int = 16_000,
-        timeout: float = 60.0,
-        attempts: int = 5,
-        first_wait: float = 0.5,
+        retry_policy: RetryPolicy | None = None,
     ) -> None:
         if batch < 1 or longest <= 2 * _OVERLAP:
             raise ConfigError(f"batch must be at least 1 and longest above {2 * _OVERLAP}", field="embedder")
@@ -57,9 +55,7 @@ class OpenAIEmbedder:
         self._dimension = dimension
         self._batch = batch
         self._longest = longest
-        self._server = JsonClient(
-            address, api_key_env=api_key_env, timeout=timeout, attempts=attempts, first_wait=first_wait
-        )
+        self._server = JsonClient(address, api_key_env, retry_policy)
 
     @property
     def dimension(self) -> int:

@@ -14,14 +14,13 @@ import numpy as np
 from sqlalchemy import Connection, Row, Text, and_, select, type_coerce
 
 from debate.errors import StoreError
-from debate.memory.database import Database
+from debate.memory.database import REBUILD, Database
 from debate.memory.embedders.base import Vectors
 from debate.memory.recall.snapshot import Columns, Snapshot
-from debate.memory.tables import COLLECTIONS, MEMORIES, VECTORS, Json
+from debate.memory.tables import COLLECTIONS, MEMORIES, VECTORS
+from debate.sql.types import Json
 
 _NAMES_AT_ONCE = 500
-REBUILD = "debate memory rebuild"
-"""The command that mends what does not fit together."""
 
 
 _COLUMNS = tuple(

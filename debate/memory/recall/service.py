@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 
 from debate.memory.database import Database
 from debate.memory.embedders import pieces_of
-from debate.memory.identity import check_embedder
 from debate.memory.indexes.router import IndexRouter
 from debate.memory.recall.collection_cache import CollectionCache
 from debate.memory.recall.request import RecallRequest
@@ -58,7 +57,7 @@ class RecallService:
             return []
         embedder = self._vectors.embedder
         with self._database.read() as connection:
-            if not check_embedder(self._database, connection, embedder):
+            if not self._database.check_embedder(connection, embedder):
                 return [[] for _ in requests]
             snapshots = self._shelf.snapshots(connection, {name for each in requests for name in each.collections})
         now = self._clock()

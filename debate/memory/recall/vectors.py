@@ -18,6 +18,7 @@ from debate.memory.database import Database
 from debate.memory.embedders.base import Embedder, Vectors, embedded, is_reproducible
 from debate.memory.recall.collection_cache import as_vectors
 from debate.memory.tables import MEMORIES, VECTORS
+from debate.sql.types import insert_new
 
 _AT_ONCE = 5000
 _HELD = 16_384
@@ -102,7 +103,7 @@ class VectorCache:
             {"embedder": self.embedder.id, "text_hash": each, "data": row.astype("<f4").tobytes()}
             for each, row in vectors.items()
         ]
-        self._database.insert_new(connection, VECTORS, rows)
+        insert_new(connection, VECTORS, rows)
 
     def drop(self, connection: Connection, hashes: Iterable[str]) -> None:
         """Forget the vectors of texts that no memory holds any more, of every embedder."""

@@ -38,7 +38,7 @@ def everything_said(backend: OpenAICompatible, caplog: pytest.LogCaptureFixture)
     except BackendError as error:
         outcome = "".join(traceback.format_exception(error)) + repr(error)
     log = "\n".join(f"{record.getMessage()} {record.__dict__}" for record in caplog.records)
-    return f"{outcome}\n{caplog.text}\n{log}\n{backend!r} {backend} {backend.capacity!r} {backend.persistence!r}"
+    return f"{outcome}\n{caplog.text}\n{log}\n{backend!r} {backend} {backend.capacity!r} {vars(backend)!r}"
 
 
 SERVERS: dict[str, Behaviour] = {

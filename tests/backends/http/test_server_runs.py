@@ -241,7 +241,7 @@ def test_debates_over_vllm_serve_are_complete_and_in_range(tiny_model: Path, tmp
             again = engine.evaluate_batch(tasks(4), settings)
     with Engine(Scripted(scripted)) as engine:
         in_process = engine.evaluate(tasks(1)[0], settings).to_dict()
-    assert backend.forms.current == "json_schema"
+    assert backend.response_format.current == "json_schema"
     for evaluation, same in zip(evaluations, again, strict=True):
         assert evaluation.status == "ok"
         assert evaluation.tensor is not None

@@ -18,8 +18,9 @@ from debate.memory.indexes import router as choosing_module
 from debate.memory.indexes.chroma.folder import ChromaFolder
 from tests.memory.indexes.chroma_stores import filled, folder_of, inside, texts
 from tests.memory.oracle import Directions
+from tests.required import required_module
 
-pytest.importorskip("chromadb")
+required_module("chromadb")
 
 HOLDER = """
 import sys

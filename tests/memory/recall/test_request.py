@@ -115,7 +115,7 @@ def test_near_duplicates_of_a_better_memory_are_skipped() -> None:
         ({"weights": (1, 2)}, "weights"),
         ({"weights": {"relevance": 1, "beauty": 1}}, "weights"),
         ({"weights": (-1, 0, 0)}, "weights.relevance"),
-        ({"kinds": "opinion"}, "kind"),
+        ({"kinds": "opinion"}, "kinds"),
         ({"metadata": {"x": object()}}, "metadata"),
         ({"queries": []}, "queries"),
         ({"queries": "\ud800"}, "queries"),

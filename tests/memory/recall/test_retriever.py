@@ -118,7 +118,7 @@ def test_settings_hold_for_every_recall_and_the_recalls_own_go_first() -> None:
 
 def test_a_request_that_cannot_be_answered_fails_alone() -> None:
     with filled() as store:
-        requests = [asked(0), asked(1, k=0), asked(2)]
+        requests = [asked(0), Recall(collections=("",), queries=("a collection needs a name",)), asked(2)]
         first, second, third = asyncio.run(all_of(store.retriever(now=NOW), requests))
     assert isinstance(second, ConfigError)
     assert first and third and not isinstance(first, BaseException) and not isinstance(third, BaseException)

@@ -15,7 +15,7 @@ import numpy as np
 from debate.errors import CallError, StoreError
 from debate.memory.embedders.base import Vectors
 from debate.memory.indexes.chroma.base import AT_ONCE, HNSW, Near, Opened
-from debate.net.json_client import JsonClient
+from debate.net.http import JsonClient
 
 API_KEY_ENV = "CHROMA_TOKEN"
 """Environment variable with the server's bearer token, where it wants one."""
@@ -30,7 +30,7 @@ class ServedChroma:
     """
 
     def __init__(self, url: str, prefix: str) -> None:
-        self._server = JsonClient(url, api_key_env=API_KEY_ENV)
+        self._server = JsonClient(url, API_KEY_ENV)
         self._prefix = prefix
         self._root = "/api/v2/tenants/default_tenant/databases/default_database/collections"
 

@@ -1,0 +1,1 @@
+"""What several parts need beside an event loop: micro-batches, and threads for blocking work."""

@@ -1,0 +1,204 @@
+"""JSON over HTTP: addresses, keys, connections, and one error for whatever a server does instead of answering.
+
+Redirects are not followed. A key is read from an environment variable alone, sent in a header alone, and replaced in
+every text that may be shown.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from typing import TYPE_CHECKING, Any, cast
+
+from debate.errors import BackendError, ConfigError
+from debate.net.retry import RetryPolicy, TransportError, error_from_status
+from debate.net.urls import check_base_url
+
+if TYPE_CHECKING:
+    import httpx2
+
+_SHOWN_CHARACTERS = 500
+"""Of a server's own words in a message."""
+
+
+class Endpoint:
+    """The address of a server and its key. Reads answers.
+
+    Args:
+        base_url: what every path is appended to.
+        api_key_env: environment variable with the bearer token; None, or an unset variable, sends none.
+
+    Raises:
+        ConfigError: for an address that cannot be used.
+    """
+
+    def __init__(self, base_url: str, api_key_env: str | None = None) -> None:
+        self.base_url = check_base_url(base_url)
+        self.api_key_env = api_key_env
+
+    def key(self) -> str:
+        """The key; empty where there is none.
+
+        Raises:
+            ConfigError: when the variable holds what cannot be a key.
+        """
+        key = os.environ.get(self.api_key_env, "").strip() if self.api_key_env else ""
+        if not (key.isascii() and (key.isprintable() or not key)):
+            raise ConfigError(f"{self.api_key_env} holds characters that no key has", field="api_key_env")
+        return key
+
+    def headers(self) -> dict[str, str]:
+        """The headers of every request."""
+        key = self.key()
+        return {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {key}"} if key else {})
+
+    def redacted(self, text: str, most: int = _SHOWN_CHARACTERS) -> str:
+        """The first `most` characters of a server's words, without the key that it may have repeated."""
+        key = self.key()
+        return (text.replace(key, "***") if key else text)[:most]
+
+    def read(self, response: httpx2.Response) -> Any:
+        """The JSON of an answer; None where it is empty.
+
+        Raises:
+            TransportError: for any status but 2xx, and for what is not JSON.
+        """
+        if not response.is_success:
+            raise self._error(response)
+        try:
+            return json.loads(response.content) if response.content else None
+        except (ValueError, RecursionError):
+            raise TransportError("bad_answer", "an answer that is not JSON", is_retryable=True) from None
+
+    def failed(self, error: httpx2.HTTPError) -> TransportError:
+        """What it comes to when there was no answer at all."""
+        import httpx2
+
+        if isinstance(error, httpx2.TimeoutException):
+            return TransportError("timeout", "the server did not answer in time", is_retryable=True)
+        message = self.redacted(f"no connection: {error or type(error).__name__}")
+        return TransportError("no_connection", message, is_retryable=True)
+
+    def _error(self, response: httpx2.Response) -> TransportError:
+        status = response.status_code
+        message = self.redacted(_message(response))
+        if status in (401, 403) and self.api_key_env:
+            message += f" (the key is read from {self.api_key_env})"
+        details = self.redacted(response.text, 20 * _SHOWN_CHARACTERS)
+        return error_from_status(status, message, response.headers.get("retry-after"), details=details)
+
+
+class AsyncJsonClient(Endpoint):
+    """A server that is sent JSON by one event loop, one attempt per request."""
+
+    _client: httpx2.AsyncClient | None = None
+
+    def open(self, *, connections: int, transport: httpx2.AsyncBaseTransport | None = None) -> None:
+        """Make the client; nothing is sent. `transport` replaces the network, for tests and proxies."""
+        import httpx2
+
+        limits = httpx2.Limits(max_connections=connections, max_keepalive_connections=connections)
+        # The caller's own time limit, over the whole attempt, is the only one: four timers per request cost more.
+        self._client = httpx2.AsyncClient(
+            headers=self.headers(), timeout=None, limits=limits, follow_redirects=False, transport=transport
+        )
+        self._urls: dict[str, httpx2.URL] = {}
+
+    async def post(self, path: str, body: bytes) -> Any:
+        """The answer's JSON.
+
+        Raises:
+            TransportError: when there is none.
+        """
+        import httpx2
+
+        assert self._client is not None, "start the backend first"
+        url = self._urls.get(path) or self._urls.setdefault(path, httpx2.URL(self.base_url + path))
+        request = httpx2.Request("POST", url, headers=self._client.headers, content=body)
+        try:
+            return self.read(await self._client.send(request))
+        except httpx2.HTTPError as error:
+            raise self.failed(error) from None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is a client."""
+        return self._client is not None
+
+    async def aclose(self) -> None:
+        """Close the connections. Safe to call twice."""
+        client, self._client = self._client, None
+        if client is not None:
+            await client.aclose()
+
+
+class JsonClient(Endpoint):
+    """A server that is asked from any thread, again where that may help. Connections are opened when first used.
+
+    Args:
+        base_url, api_key_env: see `Endpoint`.
+        retry_policy: time-outs, attempts and waits; its `breaker` has no meaning here.
+    """
+
+    _client: httpx2.Client | None = None
+
+    def __init__(self, base_url: str, api_key_env: str | None = None, retry_policy: RetryPolicy | None = None) -> None:
+        super().__init__(base_url, api_key_env)
+        self._policy = retry_policy or RetryPolicy(timeout=60.0)
+
+    def ask(self, method: str, path: str, body: object = None) -> Any:
+        """The answer's JSON; None where it is empty.
+
+        Raises:
+            CallError: when this request failed for good.
+            BackendUnavailableError: when every other would fail too: no connection, a wrong key, a redirect.
+        """
+        gives_up_at, attempt = time.monotonic() + self._policy.deadline, 0
+        while True:
+            attempt += 1
+            try:
+                return self._attempt(method, path, b"" if body is None else encoded(body))
+            except TransportError as error:
+                wait = self._policy.wait_after(error, attempt, gives_up_at)
+                if wait is None:
+                    raise self._given_up(error) from None
+            time.sleep(wait)
+
+    def close(self) -> None:
+        """Close the connections. Safe to call twice; asking again opens them."""
+        client, self._client = self._client, None
+        if client is not None:
+            client.close()
+
+    def _attempt(self, method: str, path: str, body: bytes) -> Any:
+        import httpx2
+
+        if self._client is None:
+            self._client = httpx2.Client(timeout=self._policy.timeout, follow_redirects=False)
+        try:
+            return self.read(self._client.request(method, self.base_url + path, content=body, headers=self.headers()))
+        except httpx2.HTTPError as error:
+            raise self.failed(error) from None
+
+    def _given_up(self, error: TransportError) -> BackendError:
+        everywhere = error.reason == "no_connection" or (error.is_fatal and error.status != 404)
+        return error.as_unavailable(self.base_url) if everywhere else error.as_call_error(self.base_url)
+
+
+def encoded(value: object) -> bytes:
+    """A value as compact JSON in UTF-8; a lone surrogate is escaped."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return text.encode("utf-8", "backslashreplace")
+
+
+def _message(response: httpx2.Response) -> str:
+    """What the server said, from the places where servers put it."""
+    try:
+        said: object = response.json()
+    except (ValueError, RecursionError):
+        return response.text or response.reason_phrase
+    while isinstance(said, dict):
+        fields = cast("dict[str, object]", said)
+        said = next((fields[key] for key in ("error", "message", "detail") if key in fields), str(fields))
+    return str(said)
