@@ -49,14 +49,16 @@ FAULTY_ROWS: list[tuple[list[object], str, str]] = [
 @pytest.mark.parametrize(("rows", "place", "problem"), FAULTY_ROWS)
 def test_a_faulty_eval_set_is_refused_with_file_line_and_field(
     tmp_path: Path,
-    tiny_model: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     rows: list[object],
     place: str,
     problem: str,
 ) -> None:
-    code = run_main(monkeypatch, evalset(tmp_path, *rows), "--model", tiny_model, "--out", tmp_path / "out")
+    model = tmp_path / "model"
+    model.mkdir()
+    (model / "config.json").write_text("{}")
+    code = run_main(monkeypatch, evalset(tmp_path, *rows), "--model", model, "--out", tmp_path / "out")
     error = capsys.readouterr().err
     assert code == 2
     assert place in error
