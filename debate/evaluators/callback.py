@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from numbers import Real
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -60,6 +60,7 @@ class CallbackEvaluator(BaseEvaluator):
     )
     seconds: float | None = result_setting(None, "How long one call may take.", gt=0)
     name: str = field(default="callback", init=False)
+    asks_models: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -26,7 +26,7 @@ from typing import Any, TextIO
 from debate import DebateEvaluator, Engine, Evaluation, Task
 from debate.backends import Backend, Call, Scripted
 from debate.config.settings import RunSettings
-from debate.dataset.evalset import check_evalset, read_evalset
+from debate.dataset.evalset import EvalSet
 from debate.errors import BackendError, ConfigError, DebateError
 from debate.runtime.scheduler import with_unique_ids
 
@@ -93,11 +93,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         settings = RunSettings.read(options.config, given)
         is_scripted = options.scripted or settings.model is None
         backend: Backend = Scripted(judge) if is_scripted else settings.open_backend()
-        evaluator = settings.debate_evaluator()
+        evaluator = settings.make_evaluator()
         # Read through once: a broken line is known before a model is loaded and before the old --out is emptied.
-        total = check_evalset(options.evalset, settings.limit)
+        evalset = EvalSet(options.evalset, settings.limit)
+        total = sum(1 for _ in evalset.tasks())
         with opened(options.out, options.evalset) as out, Engine(backend, seed=settings.seed) as engine:
-            tasks = read_evalset(options.evalset, settings.limit)
+            tasks = (task for task, _, _ in evalset.tasks())
             return 3 if write(pick(engine, evaluator, tasks), total, out) else 0
     except DebateError as error:
         print(f"error: {error}", file=sys.stderr)

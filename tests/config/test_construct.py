@@ -21,7 +21,7 @@ from debate import (
     ValueEvaluator,
     VoteEvaluator,
 )
-from debate.config.evaluators import KINDS, make_evaluator
+from debate.config.construct import make_evaluator
 from debate.errors import ConfigError, InputError
 from debate.evaluators.base import Evaluator
 from debate.evaluators.callback import Penalty
@@ -29,6 +29,7 @@ from debate.evaluators.early_stop import EarlyStop
 from debate.evaluators.steps.prompted import PromptedSteps
 from debate.evaluators.steps.reward_models import RewardModelSteps, ValueModelSteps
 from debate.parsing.values import JsonField, LabelMap, NumberLine, TagNumber
+from debate.registry import EVALUATORS
 from debate.scorers import sorting_errors
 from debate.types import Scale, Task
 from tests.judges import judged
@@ -51,7 +52,7 @@ TOLD: dict[str, tuple[dict[str, Any], Evaluator]] = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [name for name, entry in EVALUATORS.entries.items() if entry.package is None])
 def test_every_kind_is_made_as_its_class_makes_it(kind: str) -> None:
     options, expected = TOLD[kind]
     made = make_evaluator(kind, options)
@@ -63,7 +64,7 @@ def test_every_kind_is_made_as_its_class_makes_it(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["debate", "value", "vote", "step"])
 def test_no_options_are_the_defaults(kind: str) -> None:
-    assert make_evaluator(kind, {}).describe() == KINDS[kind]().describe()
+    assert make_evaluator(kind, {}).describe() == EVALUATORS.load(kind)().describe()
 
 
 @pytest.mark.parametrize(
@@ -205,7 +206,7 @@ def test_evaluators_nest_as_deep_as_one_likes() -> None:
         ("panel", {"members": {"a": {"evaluator": "value", "x": 1}}}, "options.members.a.x", "samples"),
         ("step", {"judge": "oracle"}, "options.judge", "prompt"),
         ("step", {"judge": {"kind": "reward_model", "samples": 3}}, "options.judge.samples", "model"),
-        ("step", {"judge": {"kind": "x1", "template": "mine"}}, "options.judge.template", "samples"),
+        ("step", {"judge": {"kind": "x1", "template": "mine"}}, "options.judge", "template"),
         ("callback", {"function": "no_such"}, "options.function", "sorting_errors"),
         ("callback", {"function": "no_such_module:f"}, "options.function", ""),
         ("callback", {"function": "math:no_such"}, "options.function", ""),

@@ -197,7 +197,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise ConfigError("the scripted model can do its own sums only: give a --model", field="data")
         model = open_model(settings, scripted)
         examples = SUMS if options.data is None else read_examples(options.data)
-        evaluator = settings.debate_evaluator()
+        evaluator = settings.make_evaluator()
         with Engine(model, seed=settings.seed) as engine:
             optimiser = Optimiser(
                 engine, model, evaluator, options.beam, options.inputs, settings.seed, not options.no_feedback

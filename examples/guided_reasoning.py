@@ -93,7 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             answer = reason(
                 engine,
                 model,
-                settings.debate_evaluator(),
+                settings.make_evaluator(),
                 options.question,
                 n_drafts=options.drafts,
                 max_characters=options.max_characters,
