@@ -19,7 +19,8 @@ from debate.errors import ConfigError
 from debate.flow import Recall, WeightsLike, as_texts
 from debate.memory.database import Database
 from debate.memory.embedders import Embedder, embedder_named
-from debate.memory.indexes.chroma import ChromaIndex, open_chroma, prefix_of
+from debate.memory.indexes.chroma_client import open_chroma, prefix_of
+from debate.memory.indexes.chroma_index import ChromaIndex
 from debate.memory.indexes.router import IndexChoice, IndexRouter
 from debate.memory.jsonl import read_memories, write_memories
 from debate.memory.maintenance import Maintenance, Report
@@ -276,5 +277,5 @@ class MemoryStore:
     def _chroma_index(self, where: str | Path | None) -> ChromaIndex:
         with self._database.read() as connection:
             store = str(self._database.about(connection)["store"])
-        chroma = open_chroma(None if where is None else str(where), self._database, store)
+        chroma = open_chroma(where, self._database.file, store)
         return ChromaIndex(chroma, self._vectors, prefix_of(store))

@@ -18,7 +18,7 @@ import numpy as np
 from debate.hashing import digest
 from debate.memory.embedders.base import Vectors
 from debate.memory.indexes.base import Search, margin, top_n_with_bound
-from debate.memory.indexes.chroma.base import AT_ONCE, Chroma, Near, Opened
+from debate.memory.indexes.chroma_client import AT_ONCE, Chroma, Near, Opened
 from debate.memory.recall.ranking import Positions, SearchHits
 from debate.memory.recall.snapshot import Snapshot
 from debate.memory.recall.vectors import VectorCache
