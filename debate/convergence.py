@@ -1,8 +1,4 @@
-"""How far the agents of one round disagree, as a coefficient of variation (CV), and whether that ends the debate.
-
-Pure array maths on one round's scores. This module does not know which round it is, from which round on a debate may
-stop, or what stopping does.
-"""
+"""Measures how far the agents of one round disagree, as a coefficient of variation (CV), and whether they converged."""
 
 from __future__ import annotations
 
@@ -26,7 +22,7 @@ def coefficient_of_variation(S_round: ArrayLike, over: Over = "agents", quorum: 
         pooled   std(x) / |mean(x)|                                    what the article's reference programs compute
 
     `pooled` also counts the distance between candidates, so it does not reach 0 when the agents agree. The article is
-    "TextEvolve Evaluate" (seed 003). Where the mean is 0, the ratio is 0 if the std is 0 and otherwise inf.
+    "TextEvolve Evaluate" (Yucha 2024). Where the mean is 0, the ratio is 0 if the std is 0 and otherwise inf.
 
     Only agents who scored every cell count. With fewer than two of them, or fewer than `quorum`, the CV is NaN.
 
@@ -50,7 +46,7 @@ def coefficient_of_variation(S_round: ArrayLike, over: Over = "agents", quorum: 
 
 
 def has_converged(cv: float, threshold: float | None) -> bool:
-    """Whether the agents agree well enough: `cv <= threshold`, as in the article (seed 003).
+    """Whether the agents agree well enough: `cv <= threshold`, as in the article (Yucha 2024).
 
     Never for a CV that is NaN (too few agents scored), nor for a threshold of None (convergence is turned off).
     """

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import datetime
 import threading
+from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from pathlib import Path
@@ -22,7 +23,7 @@ from debate.backends.cached import Cached, Replies
 from debate.errors import BackendUnavailableError, ConfigError
 from debate.evaluation import Evaluation
 from debate.evaluators.base import Evaluator, RunContext
-from debate.flow import Completion, Flow
+from debate.flow import Chat, Completion, Flow, Generate, Prompt, gather, generate
 from debate.journal import RunJournal
 from debate.runtime.admission import Admission
 from debate.runtime.budget import Budget
@@ -30,7 +31,7 @@ from debate.runtime.loop_thread import LoopThread
 from debate.runtime.run_registry import RunRegistry
 from debate.runtime.runner import HasRetriever, Observer, Retriever, Runner, as_retriever
 from debate.runtime.scheduler import EvaluationRequest, evaluate_one, stream, unfinished_evaluation, with_unique_ids
-from debate.types import Task
+from debate.types import Failure, Sampling, Task, Usage
 
 if TYPE_CHECKING:  # it loads SQLAlchemy
     from debate.store import Store
@@ -157,6 +158,46 @@ class Engine:
                 yield item[1]
         finally:
             await self._loop.arun(_close(finishing))
+
+    def generate(
+        self,
+        prompts: Sequence[Chat],
+        schema: Mapping[str, Any] | None = None,
+        sampling: Sampling | None = None,
+        *,
+        model: str | None = None,
+    ) -> list[Completion]:
+        """Ask the model plain questions, side by side with whatever evaluations are under way; nothing is recorded.
+
+        >>> [answer] = engine.generate(["Why is the sky blue?"], sampling=Sampling(temperature=0.7))
+
+        Args:
+            prompts: each the user's message, or `[{"role": "system", ...}, {"role": "user", ...}]`.
+            schema: JSON schema that every reply must follow; None leaves them free.
+            sampling: None leaves everything to the backend's defaults.
+            model: which of several backends answers; None is the first.
+
+        Returns:
+            One completion per prompt, in their order. A call that failed has a `failure` and no text. Equal prompts of
+            one call get seeds of their own; the same call again gives the same answers, as far as the backend is
+            repeatable.
+
+        Raises:
+            ConfigError: for a prompt that is neither a text nor such messages, or a model without a backend.
+            BackendUnavailableError, BudgetExceededError: when nothing can be asked.
+        """
+        return self.drive(_generated(prompts, schema, sampling or Sampling(), model))
+
+    async def agenerate(
+        self,
+        prompts: Sequence[Chat],
+        schema: Mapping[str, Any] | None = None,
+        sampling: Sampling | None = None,
+        *,
+        model: str | None = None,
+    ) -> list[Completion]:
+        """Ask the model plain questions, see `generate`."""
+        return await self.adrive(_generated(prompts, schema, sampling or Sampling(), model))
 
     def drive(self, flow: Flow[T]) -> T:
         """Drive a flow of your own to its end, unrecorded, and return what it returns. Raises whatever it raises."""
@@ -291,6 +332,24 @@ class Engine:
                     field="model",
                     hint=f"it has {', '.join(map(repr, self.backends))}; pass {{model: backend}} to Engine",
                 )
+
+
+def _generated(
+    prompts: Sequence[Chat], schema: Mapping[str, Any] | None, sampling: Sampling, model: str | None
+) -> Flow[list[Completion]]:
+    if isinstance(prompts, str):
+        raise ConfigError("must be a list of prompts, not one string", field="prompts")
+    seen: Counter[Prompt] = Counter()
+    requests: list[Generate] = []
+    for prompt in map(Prompt.from_messages, prompts):
+        info = {"task_id": "generate", "sample": seen[prompt], "attempt": 0}
+        key = ("generate", seen[prompt])
+        requests.append(
+            Generate(prompt=prompt, sampling=sampling, schema=schema, model=model, sample_key=key, info=info)
+        )
+        seen[prompt] += 1
+    answers = yield from gather([generate(request) for request in requests])
+    return [Completion("", "failed", Usage(), failure=each) if isinstance(each, Failure) else each for each in answers]
 
 
 async def _next(items: AsyncIterator[T]) -> T | None:

@@ -1,15 +1,13 @@
-"""What an evaluator is: a generator that yields requests and is sent replies.
+"""Flows: generators that yield requests and are sent replies. An evaluator makes one for each task.
 
-    def my_evaluator(task):
-        completion = yield Generate(prompt, ...)
+    def flow(task, run):
+        completion = yield from generate(Generate(prompt=Prompt.from_messages(task.x)))
         ...
         return evaluation
 
 A flow does no I/O, reads no clock and draws no random number that its parameters do not determine. It is therefore
 tested with `next()` and `.send()`, and replayed by sending it the replies that were recorded. The pattern is that of
 httpx's `auth_flow`. This module knows nothing of backends, batching or storage: `debate.runtime.runner` drives flows.
-
-Asking a model once more while its reply cannot be read. Knows nothing of what is asked.
 """
 
 from __future__ import annotations
@@ -24,12 +22,35 @@ from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeVar, cast, g
 from debate.errors import ConfigError, ReplyError
 from debate.types import Failure, InvalidReply, Memory, Sampling, Usage, check_range
 
+__all__ = [
+    "Block",
+    "Call",
+    "CallFunction",
+    "Completion",
+    "Flow",
+    "Gather",
+    "Generate",
+    "Messages",
+    "Parsed",
+    "Prompt",
+    "Recall",
+    "RunContext",
+    "Segment",
+    "call_function",
+    "gather",
+    "generate",
+    "generate_parsed",
+    "recall",
+]
+
 T = TypeVar("T")
+Chat = str | Sequence[Mapping[str, str]]
+"""A user's message, or chat messages `[{"role": ..., "content": ...}]`."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
-    """What holds for a whole run and reaches every flow as a parameter."""
+    """The seed and the date of a run, a parameter of every flow."""
 
     seed: int = 0
     today: str = ""
@@ -45,7 +66,7 @@ class Segment:
 
 
 Block = tuple[Segment, ...]
-"""A part of the prompt that is tokenised as a whole, and once."""
+"""A part of the prompt that is tokenized as a whole, and once."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +79,25 @@ class Prompt:
 
     system: tuple[Block, ...]
     user: tuple[Block, ...]
+
+    @classmethod
+    def from_messages(cls, messages: Chat) -> Prompt:
+        """A prompt of content alone: nothing in it acts as a control token.
+
+        messages: the user's message, or a system message and the user's as chat messages.
+
+        Raises:
+            ConfigError: for other roles, or several messages of a role.
+        """
+        if isinstance(messages, str):
+            messages = [{"role": "user", "content": messages}]
+        roles = [message.get("role") for message in messages]
+        if roles not in (["user"], ["system", "user"]):
+            raise ConfigError(f"must be a user message, or a system and a user message, got {roles}", field="messages")
+        if not all(isinstance(message.get("content"), str) for message in messages):
+            raise ConfigError("the content of a message must be a text", field="messages")
+        *system, user = ((Segment(message["content"], is_content=True),) for message in messages)
+        return Prompt(tuple(system), (user,))
 
     def messages(self) -> list[dict[str, str]]:
         """The prompt as chat messages, for servers that take text."""
@@ -77,11 +117,11 @@ class Messages(Prompt):
     """A prompt whose messages have roles of their own, for models that are no chat models.
 
     `Messages.of([("user", task), ("intermediate_step", first), ("last_step", second)])` is how x1's value model is
-    asked (seed 002).
+    asked.
     """
 
     roles: tuple[str, ...] = ()
-    """One a block of the user message."""
+    """One per block of the user message."""
 
     @classmethod
     def of(cls, said: Sequence[tuple[str, str]]) -> Messages:
@@ -153,6 +193,8 @@ class Completion:
     """Address of the call that this answers; set by the runner."""
     cached: bool = False
     """Whether it was read from a cache of replies; its usage is that of the call which made it."""
+    failure: Failure | None = None
+    """Why there is no text, in what `Engine.generate` returns; a flow gets the `Failure` itself."""
 
 
 MemoryKind = Literal["episodic", "semantic", "reflection"]
@@ -260,16 +302,16 @@ def _as_json(given: Mapping[str, Any] | None) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class CallFunction:
-    """Call a function that is no model's: a scorer, a proposer of thoughts. Answered with what it returns, or with a
-    `Failure` of the reason `raised` or `timeout`.
+    """Call a function, such as a scorer. Answered with what it returns, or with a `Failure` of the reason `raised` or
+    `timeout`.
 
-    Plain functions run in a thread, async ones in the loop. Nothing of it is recorded: a resumed run calls it again.
+    Plain functions run in a thread, async ones on the event loop. Nothing is recorded: a resumed run calls it again.
     """
 
     function: Callable[..., Any]
     arguments: tuple[Any, ...] = ()
     seconds: float | None = None
-    """How long it may take. A plain function that takes longer is left behind, for nothing can end it."""
+    """How long it may take. A plain function that takes longer is abandoned, because a thread cannot be ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,7 +352,7 @@ def gather(flows: Sequence[Flow[T]]) -> Flow[tuple[T, ...]]:
 
 @dataclass(frozen=True, slots=True)
 class Parsed(Generic[T]):
-    """What came of it: a value or a failure, never both."""
+    """The value read from a reply, or the failure: never both."""
 
     value: T | None
     text: str = ""
@@ -327,11 +369,11 @@ class Parsed(Generic[T]):
 def generate_parsed(
     call: Callable[[int, ReplyError | None], Generate], read: Callable[[Completion], T], retries: int
 ) -> Flow[Parsed[T]]:
-    """Make the call of each attempt, with what was wrong with the last reply, until `read` takes one.
+    """Ask until a reply can be read, each time with what was wrong with the last one.
 
     Args:
-        call: from the attempt, counted from 0, and the error of the one before.
-        read: the value in a reply; raises `ReplyError` when there is none.
+        call: makes the call of an attempt, counted from 0, given the error of the one before.
+        read: returns the value in a reply; raises `ReplyError` when there is none.
         retries: how often to ask again.
     """
     rejected: list[InvalidReply] = []

@@ -1,8 +1,7 @@
-"""Which candidates are chosen, given their scores or probabilities, and which of them are tied.
+"""Selects candidates by their scores or probabilities, and names ties.
 
 None and NaN mean unscored, and an unscored candidate is never chosen. Ties are never hidden: each way of choosing has
-a function beside it that names the tied. This module does not know where scores come from, and draws nothing that its
-seed does not determine.
+a function beside it that names the tied.
 
 Two scores tie when they are equal to within rounding (1e-9 of their size, or 1e-12); two integers when they are equal.
 """
@@ -45,13 +44,13 @@ def tied_best(scores: Scores) -> tuple[int, ...]:
     return tuple(tiers[0]) if tiers and len(tiers[0]) > 1 else ()
 
 
-def sample(probabilities: ArrayLike, seed: int) -> int | None:
-    """Index drawn with these probabilities, the same for the same seed; None when all are 0.
+def sample(probabilities: ArrayLike, seed: int) -> int:
+    """Index drawn with these probabilities, the same for the same seed.
 
-    The article's other selection (seed 003), with probabilities from `softmax`. They are taken as proportions, so a
+    The article's other selection (Yucha 2024), with probabilities from `softmax`. They are taken as proportions, so a
     sum that rounding has moved off 1 is no error. A candidate of probability 0 is never drawn.
 
-    probabilities: (J,), finite and not negative.
+    probabilities: (J,), finite, not negative, and not all 0.
 
     Raises ValueError for anything else.
     """
@@ -62,7 +61,7 @@ def sample(probabilities: ArrayLike, seed: int) -> int | None:
         raise ValueError("probabilities must be finite and not negative")
     possible = np.flatnonzero(values)  # (possible,)
     if not possible.size:
-        return None
+        raise ValueError("all probabilities are 0, so that no candidate can be drawn")
     with np.errstate(under="ignore"):
         shares = values[possible] / values.max()  # (possible,), so that the sum cannot overflow
         shares /= shares.sum()
@@ -110,24 +109,6 @@ def tied_at_cut(scores: Scores, n: int, higher_is_better: bool = True) -> list[i
             return tier
         start += len(tier)
     return []
-
-
-def keep_valid(valid: Iterable[bool | None], unvalidated: Literal["keep", "drop"] = "keep") -> list[int]:
-    """Indices of the candidates that were found valid, in order; None is one that was never validated.
-
-    Such a one is kept, as in graph-of-thoughts (seed 001), or with `unvalidated="drop"` counts as not valid.
-
-    Raises ValueError for another `unvalidated`, and TypeError for anything but True, False and None.
-    """
-    if unvalidated not in ("keep", "drop"):
-        raise ValueError(f"unknown unvalidated {unvalidated!r}, expected keep or drop")
-    kept: list[int] = []
-    for index, value in enumerate(valid):
-        if value is not None and not isinstance(value, (bool, np.bool_)):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise TypeError(f"validity {index} must be True, False or None, got {type(value).__name__}")
-        if value or (value is None and unvalidated == "keep"):
-            kept.append(index)
-    return kept
 
 
 def _check_n(n: int) -> None:

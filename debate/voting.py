@@ -1,12 +1,7 @@
-"""From ballots to one score a candidate: Borda, plurality, pairwise wins and Copeland.
+"""Turns ballots into one score per candidate: Borda, plurality, pairwise wins and Copeland.
 
-Ballots that do not count (`debate.voting`) are left out; where none counts, nobody has a score (NaN). Pure maths: this
-module does not know who votes, nor how a ballot was read. `rank_correlation` says how far two votes agree.
-
-Which ballots count: rankings of candidates, checked before they are added up.
-
-A ballot that is not what it should be is rejected with a reason and counted, never mended. This module does not know
-how votes are added up, nor what text a ballot was read from.
+Ballots are checked before they are added up: an invalid one is rejected with a reason and left out, never repaired.
+Without a valid ballot all scores are NaN. `rank_correlation` measures how far two votes agree.
 """
 
 from __future__ import annotations
@@ -20,76 +15,64 @@ from typing import Any, Literal, cast, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from debate.compat import is_compat
 from debate.scoring.agreement import Correlation as Correlation
 from debate.scoring.agreement import rank_correlation as rank_correlation
 from debate.types import FloatArray
 
-Normalise = Literal["seed", "span"]
+Counting = Literal["from_one", "from_zero"]
 Unranked = Literal["zero", "share"]
 
 
 def borda_count(
     ballots: Rankings,
     n_candidates: int,
-    normalise: Normalise = "seed",
+    counting: Counting = "from_one",
     unranked: Unranked = "zero",
-    *,
-    compat: Literal["seed"] | None = None,
 ) -> FloatArray:
-    """Borda scores on 0..10 from rankings, best first; (J,), all NaN when no ballot counts.
+    """Borda scores on 0..10 from rankings, best first; (J,), all NaN without a valid ballot.
 
-    With J candidates, V ballots that count, and `rank` from 0:
+    With J candidates, V valid ballots, and `rank` from 0:
 
-        seed   10 / (V * J)       * sum over ballots of (J - rank)        the last of all gets 10 / J (seed 000)
-        span   10 / (V * (J - 1)) * sum over ballots of (J - 1 - rank)    the last of all gets 0, the first 10
+        from_one    10 / (V * J)       * sum over ballots of (J - rank)        a unanimous last place gets 10 / J
+        from_zero   10 / (V * (J - 1)) * sum over ballots of (J - 1 - rank)    a unanimous last place gets 0
 
     A partial ballot gives the candidates it leaves out nothing (`unranked="zero"`), or each the mean of the places
     that it leaves open (`"share"`, which keeps the sum of the scores the same). A single candidate scores 10.
 
-    With `compat="seed"` every ballot is counted as it stands: an id twice scores twice, -1 is the last candidate, an id
-    that is not there is an IndexError, and no ballots are a ZeroDivisionError.
-
     Raises ValueError for fewer than one candidate and unknown options.
     """
-    if normalise not in get_args(Normalise):
-        raise ValueError(f"unknown normalise {normalise!r}, expected one of {', '.join(get_args(Normalise))}")
+    if counting not in get_args(Counting):
+        raise ValueError(f"unknown counting {counting!r}, expected one of {', '.join(get_args(Counting))}")
     if unranked not in get_args(Unranked):
         raise ValueError(f"unknown unranked {unranked!r}, expected one of {', '.join(get_args(Unranked))}")
-    if is_compat(compat, "seed"):
-        return _borda_unchecked(ballots, n_candidates)
     valid = check_ballots(ballots, n_candidates).valid
     if not valid:
         return np.full(n_candidates, np.nan)
-    last = 1.0 if normalise == "seed" or n_candidates == 1 else 0.0
+    last = 1.0 if counting == "from_one" or n_candidates == 1 else 0.0
     totals = np.zeros(n_candidates)  # (J,)
     for ballot in valid:
         totals += _points(ballot, n_candidates, last, unranked)
     return totals / (len(valid) * (n_candidates - 1 + last)) * 10.0
 
 
-def plurality_count(
-    choices: Iterable[int | None], n_candidates: int, *, compat: Literal["tot"] | None = None
-) -> FloatArray:
-    """How many voters chose each candidate; (J,), all NaN when nobody chose one.
+def plurality_count(choices: Iterable[int | None], n_candidates: int) -> FloatArray:
+    """How many voters chose each candidate; (J,), all NaN without a valid vote.
 
-    choices: index of the candidate each voter chose; None, or an index that is not there, is no vote. To have them
-    named and counted, give `check_ballots` each choice as a ballot of one.
-
-    With `compat="tot"` no votes are zeros, as in Tree of Thoughts.
+    choices: index of the candidate each voter chose; None, or an index out of range, is no vote. `check_ballots` names
+    and counts those, given each choice as a ballot of one.
 
     Raises ValueError for fewer than one candidate.
     """
     one_each = [[] if choice is None else [choice] for choice in choices]
     valid = check_ballots(one_each, n_candidates).valid
-    if not valid and not is_compat(compat, "tot"):
+    if not valid:
         return np.full(n_candidates, np.nan)
     return np.bincount([choice for (choice,) in valid], minlength=n_candidates).astype(np.float64)
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """One judgement of two candidates, by index. `preferred` is one of the two, or None when they are equal."""
+    """One comparison of two candidates, by index. `preferred` is one of the two, or None when they are equal."""
 
     first: int
     second: int
@@ -147,15 +130,6 @@ def _points(ballot: Sequence[int], n: int, last: float, unranked: Unranked) -> F
     points = np.full(n, (left_out - 1) / 2 + last if unranked == "share" else 0.0)  # (J,)
     points[list(ballot)] = np.arange(n - 1, left_out - 1, -1) + last
     return points
-
-
-def _borda_unchecked(ballots: Rankings, n: int) -> FloatArray:
-    totals = [0.0] * n
-    for ballot in ballots:
-        for rank, candidate in enumerate(ballot):
-            totals[candidate] += n - rank
-    largest = n * len(ballots)
-    return np.array([total / largest * 10.0 for total in totals])  # (J,)
 
 
 def _share(candidate: int, preferred: int | None) -> float:

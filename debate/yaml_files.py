@@ -300,7 +300,7 @@ def _worded(finding: Any, fields: Mapping[str, FieldInfo]) -> tuple[str, str | N
     if kind == "input_error":
         return finding["ctx"]["problem"], finding["ctx"]["hint"]
     if kind in _UNKNOWN:
-        close = get_close_matches(str(key), list(fields), n=1)
+        close = get_close_matches(str(key).lower(), list(fields), n=1)
         known = f"known keys: {', '.join(fields)}" if fields else None
         return "unknown key", f"did you mean {close[0]!r}?" if close else known
     if kind in _WORDS:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import importlib.util
 import signal
 import warnings
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 from debate import Engine
 from debate.backends import VLLM
+from tests.required import required, required_module
 from tests.scripts_loader import REPOSITORY, load_script
 
 # What a small machine's two cores do in a reasonable time: short prompts, a small cache.
@@ -41,8 +42,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def tiny_model() -> Path:
     """A Llama with random weights, made once a checkout."""
-    if importlib.util.find_spec("torch") is None:
-        pytest.skip("torch is not installed")
+    required_module("torch")
     script = load_script("make_tiny_model")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -52,8 +52,7 @@ def tiny_model() -> Path:
 @pytest.fixture(scope="session")
 def vllm_backend(tiny_model: Path) -> Iterator[VLLM]:
     """The backend of `vllm_engine`."""
-    if importlib.util.find_spec("vllm") is None:
-        pytest.skip("vLLM is not installed")
+    required(find_spec("vllm"), "vLLM is not installed")
     yield VLLM(tiny_model, **ENGINE_ARGS)
 
 

@@ -1,6 +1,6 @@
-"""Drives a flow by hand and writes replies for it, so that evaluators are tested without an engine or a model.
+"""Small debates and replies to them, so that they are tested without an engine or a model.
 
-Knows the reply format and the built-in templates' fences; nothing of backends, runners or records.
+The replies go by the reply format and the delimiters of the built-in templates.
 """
 
 from __future__ import annotations
@@ -8,17 +8,18 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 from debate.evaluation import Evaluation
 from debate.evaluators.base import RunContext
 from debate.evaluators.debate.evaluator import DebateEvaluator
-from debate.flow import CallFunction, Completion, Flow, Gather, Generate, Recall
+from debate.flow import Completion, Generate, Recall
 from debate.profiles import Component, Persona, Profile
 from debate.templates import Templates
+from debate.testing import Recorder
+from debate.testing import drive as drive
 from debate.types import Failure, Memory, Task
 
-T = TypeVar("T")
 Answerer = Callable[[Generate], str | Completion | Failure]
 Recaller = Callable[[Recall], Sequence[Memory]]
 Score = Callable[[Generate, str, str], float]
@@ -28,32 +29,6 @@ TEMPLATES = Templates()
 RUN = RunContext(seed=2, today="2031-02-03")
 _CANDIDATE = re.compile(r"\[candidate ([A-Z]+) (\w+)\]\n(.*?)\n\[/candidate \1 \2\]", re.DOTALL)
 _SAID = re.compile(r"said:(\w+):(\d+)")
-
-
-def forgetful(request: Recall) -> Sequence[Memory]:
-    """A memory that holds nothing."""
-    return ()
-
-
-def drive(flow: Flow[T], answer: Answerer, recall: Recaller = forgetful) -> T:
-    """Send a flow what it asks for until it returns. Child flows are driven last first: their order must not matter."""
-    sent: Any = None
-    while True:
-        try:
-            request = flow.send(sent)
-        except StopIteration as end:
-            return end.value
-        match request:
-            case Generate():
-                said = answer(request)
-                sent = Completion(said) if isinstance(said, str) else said
-            case Recall():
-                sent = tuple(recall(request))
-            case CallFunction():
-                sent = request.function(*request.arguments)
-            case Gather():
-                backwards = [drive(child, answer, recall) for child in reversed(request.flows)]
-                sent = tuple(reversed(backwards))
 
 
 def panel(n_agents: int = 2, n_components: int = 2) -> Profile:
@@ -77,22 +52,17 @@ def evaluator(profile: Profile | None = None, **settings: Any) -> DebateEvaluato
 
 
 def debate(
-    settings: DebateEvaluator, answer: Answerer, on: Task | None = None, recall: Recaller = forgetful
+    settings: DebateEvaluator, answer: Answerer, on: Task | None = None, recall: Recaller | None = None
 ) -> Evaluation:
     """The evaluation of one task, in the run `RUN`."""
     return drive(settings.flow(on or task(), RUN), answer, recall)
 
 
-class Judge:
-    """Answers by a score function and keeps the calls. Every reply says who spoke in which round: see `heard`."""
+class Judge(Recorder):
+    """Answers by a score function. Every reply says who spoke in which round: see `heard`."""
 
     def __init__(self, score: Score) -> None:
-        self.score = score
-        self.calls: list[Generate] = []
-
-    def __call__(self, call: Generate) -> str:
-        self.calls.append(call)
-        return reply(call, self.score)
+        super().__init__(lambda call: reply(call, score))
 
 
 def reply(call: Generate, score: Score) -> str:

@@ -49,9 +49,10 @@ from debate.evaluators.steps.reward_models import RewardModelSteps, ValueModelSt
 from debate.flow import Call, Completion, Flow, Generate, Prompt, Recall, Segment, generate
 from debate.parsing.values import JsonField, LabelMap, NumberLine, TagNumber
 from debate.scorers import keyword_count_errors, sorting_errors
-from debate.search import SearchResult, beam, depth_first, game24
+from debate.search import SearchResult, beam, depth_first
 from debate.search.validate_improve import validate_and_improve
 from debate.types import Memory
+from examples import game24
 
 # ---- End of the names that may move. ----
 

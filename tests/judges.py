@@ -1,24 +1,21 @@
-"""Drives the flows of the evaluators that are no debate, and writes replies for them.
-
-Knows the built-in templates' fences and the reply formats; nothing of backends, runners or records.
-"""
+"""Replies to the evaluators other than the debate, by their reply formats and the built-in templates' delimiters."""
 
 from __future__ import annotations
 
-import asyncio
-import inspect
 import json
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from debate.evaluation import Evaluation
 from debate.evaluators.base import Evaluator
 from debate.evaluators.value import ValueEvaluator
-from debate.flow import Call, CallFunction, Completion, Flow, Gather, Generate
+from debate.flow import Call, Flow, Gather, Generate, Request
+from debate.testing import Recorder, drive
 from debate.types import Failure, Task
 from tests.driving import RUN, Answerer, user_text
 
+Asked = Recorder
 T = TypeVar("T")
 _SHOWN = re.compile(r"\[response (?:([A-Z]+) )?(\w+)\]\n(.*?)\n\[/response (?:\1 )?\2\]", re.DOTALL)
 
@@ -29,37 +26,13 @@ def silent(call: Generate) -> str:
 
 
 def play(flow: Flow[T], answer: Answerer = silent, waves: list[int] | None = None) -> T:
-    """Send a flow what it asks for until it returns; children last first.
+    """What a flow returns; `waves` is told how many children each gather has."""
 
-    `waves` is told how many children each gather has.
-    """
-    sent: Any = None
-    while True:
-        try:
-            request = flow.send(sent)
-        except StopIteration as end:
-            return end.value
-        match request:
-            case Generate():
-                said = answer(request)
-                sent = Completion(said) if isinstance(said, str) else said
-            case CallFunction():
-                sent = _called(request)
-            case Gather():
-                if waves is not None:
-                    waves.append(len(request.flows))
-                backwards = [play(child, answer, waves) for child in reversed(request.flows)]
-                sent = tuple(reversed(backwards))
-            case _:
-                raise AssertionError(f"asked for {request}")
+    def note(request: Request) -> None:
+        if waves is not None and isinstance(request, Gather):
+            waves.append(len(request.flows))
 
-
-def _called(request: CallFunction) -> Any:
-    try:
-        answer = request.function(*request.arguments)
-        return asyncio.run(answer) if inspect.iscoroutine(answer) else answer
-    except Exception as error:
-        return Failure("raised", f"{type(error).__name__}: {error}")
+    return drive(flow, answer, observe=note)
 
 
 def judged(evaluator: Evaluator, task: Task, answer: Answerer = silent, waves: list[int] | None = None) -> Evaluation:
@@ -89,18 +62,6 @@ def worth(value: object) -> str:
 def valued(values: Mapping[str, float]) -> Callable[[Generate], str]:
     """A judge to whom every text is worth the same each time."""
     return lambda call: worth(values[text_of(call)])
-
-
-class Asked:
-    """Answers by a function and keeps the calls."""
-
-    def __init__(self, answer: Callable[[Generate], str | Completion | Failure]) -> None:
-        self.answer = answer
-        self.calls: list[Generate] = []
-
-    def __call__(self, call: Generate) -> str | Completion | Failure:
-        self.calls.append(call)
-        return self.answer(call)
 
 
 OPINIONS: dict[str | None, tuple[float, ...]] = {"m0": (9, 2, 5), "m1": (8, 3, 5), "m2": (9, 2, 6)}

@@ -1,11 +1,10 @@
-"""Evaluators small enough to reason about, the scripts that answer them, and a journal in memory."""
+"""Evaluators small enough to reason about, and the scripts that answer them."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,8 +14,9 @@ from debate import Component, DebateEvaluator, Evaluation, Persona, Profile, Sca
 from debate.backends import Call, Scripted
 from debate.errors import BackendError
 from debate.evaluators.base import Footprint, RunContext
-from debate.flow import Completion, Flow, Generate, Prompt, Recall, Segment, gather, generate
-from debate.journal import Address, Answer, CallKey
+from debate.flow import Completion, Flow, Generate, Prompt, Segment, gather, generate
+from debate.testing import DictJournal as DictJournal
+from debate.testing import Recorder, reply_for
 from debate.types import Failure
 
 PROFILE = Profile(
@@ -73,6 +73,10 @@ def number_in(answer: Completion | Failure) -> float:
     return float(answer.text) if isinstance(answer, Completion) else -1.0
 
 
+Counted = Recorder
+by_seed = reply_for
+
+
 def asks(n: int) -> FlowEvaluator:
     """Asks n times, one after the other, and scores with the sum of the replies."""
 
@@ -108,22 +112,6 @@ def tasks(n: int) -> list[Task]:
     return [Task(f"question {i}", ["one", "two"], id=f"t{i}") for i in range(n)]
 
 
-def by_seed(call: Call) -> str:
-    """A reply that the call's seed alone decides: a number, or what a debate's schema asks for."""
-    draw = random.Random(call.seed)
-    if call.schema is None:
-        return str(draw.randint(0, 9))
-    shape: Mapping[str, Any] = call.schema["properties"]["candidates"]["properties"]
-    candidates = {
-        label: {
-            "comment": f"comment {draw.randint(0, 99)}",
-            "scores": {name: draw.randint(0, 10) for name in part["properties"]["scores"]["properties"]},
-        }
-        for label, part in shape.items()
-    }
-    return json.dumps({"overall": f"overall {draw.randint(0, 99)}", "candidates": candidates})
-
-
 def late(script: Callable[[Call], str], seed: int, longest: float = 0.004) -> Callable[[Call], Any]:
     """The same replies after random delays of at most `longest` seconds."""
     draw = random.Random(seed)
@@ -133,18 +121,6 @@ def late(script: Callable[[Call], str], seed: int, longest: float = 0.004) -> Ca
         return script(call)
 
     return answer
-
-
-class Counted:
-    """A script that keeps the calls it was asked."""
-
-    def __init__(self, script: Callable[[Call], Any] = by_seed) -> None:
-        self.script = script
-        self.calls: list[Call] = []
-
-    def __call__(self, call: Call) -> Any:
-        self.calls.append(call)
-        return self.script(call)
 
 
 class Startable(Scripted):
@@ -163,23 +139,6 @@ class Startable(Scripted):
 
     async def aclose(self) -> None:
         self.events.append("aclose")
-
-
-class DictJournal:
-    """Keeps one task's answers in a dict, in the order in which they came."""
-
-    def __init__(self, entries: Mapping[CallKey, Answer] | None = None) -> None:
-        self.entries: dict[CallKey, Answer] = dict(entries or {})
-
-    def take(self, address: Address) -> int:
-        return 0
-
-    def get(self, key: CallKey, prompt_hash: str, seed: int | None = None) -> Answer | None:
-        return self.entries.get(key)
-
-    async def put(self, key: CallKey, call: Call | Recall, answer: Answer) -> None:
-        assert key not in self.entries, f"{key} was asked twice"
-        self.entries[key] = answer
 
 
 def plain(evaluation: Evaluation) -> dict[str, Any]:

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from debate import Engine, Evaluation, Persona, Profile, Task
+from debate import Engine, Evaluation, Persona, Profile, Sampling, Task
 from debate.backends import Call, Capacity, Scripted
-from debate.errors import BackendUnavailableError, ConfigError, TaskError
+from debate.errors import BackendUnavailableError, CallError, ConfigError, TaskError
 from debate.evaluators.base import RunContext
 from debate.flow import Completion, Flow, generate
-from debate.types import Usage
+from debate.types import Failure, Usage
 from tests.small_flows import (
     PROFILE,
     Counted,
@@ -340,3 +340,59 @@ def test_the_date_of_the_prompts_can_be_set() -> None:
     with Engine(Scripted(script), today=datetime.date(2026, 1, 31)) as engine:
         engine.evaluate(tasks(1)[0], FlowEvaluator(flow))
     assert script.calls[0].info["text"] == "2026-01-31"
+
+
+# ---- plain generation
+
+
+def test_prompts_are_answered_in_their_order_each_under_a_seed_of_its_own() -> None:
+    script = Counted(lambda call: f"{call.messages[-1]['content']} {call.seed}")
+    chat = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Why?"}]
+    with Engine(Scripted(late(script, 1)), seed=3) as engine:
+        answers = engine.generate(["Why?", chat, "Why?"], sampling=Sampling(max_tokens=9))
+        assert engine.generate(["Why?", chat, "Why?"], sampling=Sampling(max_tokens=9)) == answers
+    assert [answer.text.split()[0] for answer in answers] == ["Why?"] * 3
+    assert len({answer.text for answer in answers}) == 3
+    asked = {str(call.messages): call for call in script.calls}
+    assert asked[str(chat)].sampling == Sampling(max_tokens=9)
+    assert all(answer.usage.calls == 1 and answer.failure is None for answer in answers)
+
+
+def test_a_schema_and_a_model_reach_the_backend() -> None:
+    script = Counted(lambda call: call.model)
+    with Engine({"a": Scripted(script, model="a"), "b": Scripted(script, model="b")}) as engine:
+        (answer,) = engine.generate(["x"], {"type": "object"}, model="b")
+        with pytest.raises(ConfigError, match="no backend for the model 'c'"):
+            engine.generate(["x"], model="c")
+    assert answer.text == "b"
+    assert [call.schema for call in script.calls] == [{"type": "object"}]
+
+
+def test_a_call_that_failed_costs_no_other_prompt_its_answer() -> None:
+    def script(call: Call) -> str:
+        if "bad" in call.messages[-1]["content"]:
+            raise CallError("refused", "no")
+        return "fine"
+
+    async def ask_all() -> list[Completion]:
+        with Engine(Scripted(script)) as engine:
+            return await engine.agenerate(["good", "bad"])
+
+    good, bad = asyncio.run(ask_all())
+    assert (good.text, good.failure) == ("fine", None)
+    assert (bad.text, bad.failure) == ("", Failure("refused", "no", call=bad.failure and bad.failure.call))
+
+
+@pytest.mark.parametrize(
+    "prompts",
+    [
+        "one string",
+        [[]],
+        [[{"role": "assistant", "content": "x"}]],
+        [[{"role": "user", "content": "x"}, {"role": "user", "content": "y"}]],
+        [[{"role": "user"}]],
+    ],
+)
+def test_what_is_no_prompt_is_refused(prompts: Any) -> None:
+    with Engine(Scripted(by_seed)) as engine, pytest.raises(ConfigError, match="must be"):
+        engine.generate(prompts)

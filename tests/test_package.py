@@ -27,7 +27,7 @@ LAYERS = (
     {"dataset", "export", "bundled_judge", "search"},
     {"config"},
     {"jobs", "server"},
-    {"cli"},
+    {"cli", "testing"},
 )
 """The folders, from the ground floor up: a folder imports from those below it alone. Modules at the root stand between
 the floors, wherever what they import lets them; no circle may pass through them."""

@@ -1,20 +1,21 @@
-"""The judge in the box: a small trained model that runs anywhere, with no GPU, no account and no download.
+"""The bundled judge: a small trained model that runs anywhere, with no GPU, no account and no download.
 
     from debate import Engine, Task, bundled_judge
 
     with Engine(bundled_judge.backend()) as engine:
         evaluation = engine.evaluate(Task("17+25?", ["It is 41.", "42.", "Maybe 42?", "40"]), bundled_judge.evaluator())
 
-It judges one narrow world (four candidates; sums, differences, the largest of some numbers, sorting, and sums with a
-rule that its memory holds) and knows nothing of any other: see `model/MODEL_CARD.md` and `scripts/evaluate_judge`. It
-is there to try the engine and to test what is built on it.
+It judges one narrow kind of task (four candidates; sums, differences, the largest of some numbers, sorting, and sums
+with a rule that its memory holds) and no other: see `model/MODEL_CARD.md`. It is there to try the engine and to test
+what is built on it.
 
-A model's folder says itself how it wants to be used: the settings in its `debate.yaml` are what `debate run --model`
-starts from, and a file of settings and flags go before them. This module reads them; `debate.config.settings` obeys.
+A model's folder can say how it is to be used: `debate run --model` starts from the settings in its `debate.yaml`; a
+file of settings and flags take precedence.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from debate.backends import VLLM
     from debate.evaluators.debate.evaluator import DebateEvaluator
 
-__all__ = ["BUILT_IN", "backend", "evaluator", "model_folder", "model_path", "settings_of"]
+__all__ = ["BUILT_IN", "backend", "evaluator", "model_folder", "model_path", "settings_of", "with_model_defaults"]
 
 BUILT_IN = "built-in"
 """The model's name, for `--model` and in a file of settings."""
@@ -49,22 +50,35 @@ def settings_of(model: str | Path) -> dict[str, Any]:
     return read_asked(Path(model_folder(model)))
 
 
+def with_model_defaults(model: str | Path, given: Mapping[str, Any], *, is_debate: bool = True) -> dict[str, Any]:
+    """The given settings, completed by those that the model's folder asks for; engine arguments one by one.
+
+    is_debate: whether the settings that shape a debate are wanted, too.
+
+    Raises:
+        ConfigError: as `settings_of`.
+    """
+    asked = settings_of(model)
+    engine_args = {**asked.pop("engine_args", {}), **given.get("engine_args", {})}
+    return {**(asked if is_debate else {}), **given, **({"engine_args": engine_args} if engine_args else {})}
+
+
 def backend(model: str | Path = BUILT_IN, **engine_args: Any) -> VLLM:
-    """The judge on vLLM, with the engine arguments that its folder asks for and `engine_args` before them."""
+    """The judge on vLLM, with `engine_args` and those that its folder asks for."""
     from debate.backends import VLLM
 
-    return VLLM(model_folder(model), **{**settings_of(model).get("engine_args", {}), **engine_args})
+    return VLLM(model_folder(model), **with_model_defaults(model, {"engine_args": engine_args})["engine_args"])
 
 
 def evaluator(model: str | Path = BUILT_IN, **settings: Any) -> DebateEvaluator:
     """A debate with the profile, templates, lengths and temperature that the judge is trained for.
 
-    `settings` are parameters of `DebateEvaluator` and go before them.
+    `settings` are parameters of `DebateEvaluator` and take precedence.
     """
     from debate.evaluators.debate.evaluator import DebateEvaluator
     from debate.types import Sampling
 
-    asked = settings_of(model)
+    asked = with_model_defaults(model, {})
     asked.pop("engine_args", None)
     if "temperature" in asked:
         asked["sampling"] = Sampling(temperature=asked.pop("temperature"))

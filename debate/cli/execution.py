@@ -11,34 +11,32 @@ from pathlib import Path
 from debate.config.settings import RunSettings
 from debate.dataset.evalset import EvalSet
 
+_OF_THE_JOB = (
+    "store", "memory", "seed", "max_concurrency", "max_tokens", "max_seconds", "task_seconds", "engine_restarts",
+)  # fmt: skip
+
 
 def execute(settings: RunSettings, folder: Path, *, evalset: EvalSet | None, retry_failed: bool, fork: bool) -> int:
-    """Do it; returns the exit code."""
+    """Run, or go on with a run; returns the exit code."""
     from debate.cli.progress import Progress
     from debate.cli.summary import print_summary
     from debate.jobs.run import Run
 
+    evaluator = settings.make_evaluator()
     job = Run(
         evalset=evalset,
         folder=folder,
-        evaluator=settings.make_evaluator(),
-        store=settings.store,
-        memory=settings.memory,
+        evaluator=evaluator,
         settings=settings.given(),
-        seed=settings.seed,
-        max_concurrency=settings.max_concurrency,
-        max_tokens=settings.max_tokens,
-        max_seconds=settings.max_seconds,
-        task_seconds=settings.task_seconds,
-        cache_seconds=settings.cache,
-        engine_restarts=settings.engine_restarts,
         retry_failed=retry_failed,
         fork=fork,
+        cache_seconds=settings.cache,
+        **{name: getattr(settings, name) for name in _OF_THE_JOB},
     )
     signal.signal(signal.SIGTERM, _as_interrupt)
     with Progress(model=settings.model or "") as progress:
         try:
-            where, totals = job.execute(settings.open_backends(), progress)
+            where, totals = job.execute(settings.open_backends(evaluator), progress)
         except KeyboardInterrupt:
             progress.say(f"interrupted; the same command goes on from here, or: debate resume {folder}")
             return INTERRUPTED

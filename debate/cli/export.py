@@ -2,59 +2,57 @@
 
 from __future__ import annotations
 
+import inspect
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from debate.registry import EXPORTS
 
 
 def export(
     folder: Annotated[Path, typer.Argument(help="Folder of the run.")],
     to: Annotated[
         list[str] | None,
-        typer.Option(
-            help="scores, turns, preferences, inspect, alpaca_eval, mt_bench or mt_bench_pairs; repeatable.",
-            show_default="scores",
-        ),
+        typer.Option(help=f"Repeatable; or MODULE:NAME.\n\n{EXPORTS.describe()}", show_default="scores"),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="File, or folder; by default the run's folder.")] = None,
     min_margin: Annotated[
-        float, typer.Option(help="Of preference pairs: least distance of the two scores.", min=0)
+        float, typer.Option(help="For preference pairs: smallest difference of the two scores.", min=0)
     ] = 0.0,
-    force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
 ) -> None:
     """Write the results of a run, finished or not, for other tools. A file is written whole or not at all.
 
     Example: debate export runs/first --to scores --to preferences --min-margin 0.5
     """
-    from functools import partial
-
     from debate.errors import ConfigError
-    from debate.export import EXPORTS
-    from debate.export.preferences import write_preferences
+    from debate.export import export_named
     from debate.jobs.run_directory import RunDirectory
     from debate.store import Store
 
-    names = to or ["scores"]
-    for name in names:
-        if name not in EXPORTS:
-            raise ConfigError(f"there is no format {name!r}", field="--to", hint=", ".join(EXPORTS))
-    if min_margin and "preferences" not in names:
-        raise ConfigError("is of preference pairs", field="--min-margin", hint="add --to preferences")
+    exports = {name: export_named(name) for name in to or ["scores"]}
+    options = {name: {"min_margin": min_margin} for name, each in exports.items() if _takes(each.write, "min_margin")}
+    if min_margin and not options:
+        raise ConfigError("is for preference pairs", field="--min-margin", hint="add --to preferences")
     run = RunDirectory.existing(folder)
     is_file = out is not None and out.suffix != "" and not out.is_dir()
-    if is_file and len(names) > 1:
+    if is_file and len(exports) > 1:
         raise ConfigError("several formats need a folder", field="--out")
-    paths = {name: out if out and is_file else (out or folder) / EXPORTS[name].file for name in names}
+    paths = {name: out if out and is_file else (out or folder) / each.file for name, each in exports.items()}
     for path in paths.values():
         if path.exists() and not force:
-            raise ConfigError("is there already", file=path, hint="--force replaces it")
+            raise ConfigError("exists already", file=path, hint="--force replaces it")
     with Store(run.store_url) as store:
         record = store.read(run.name)
         for name, path in paths.items():
-            pairs = name == "preferences"
-            write = partial(write_preferences, min_margin=min_margin) if pairs else EXPORTS[name].write
-            written = write(record.results(), path, folder.resolve().name)
+            write = exports[name].write
+            written = write(record.results(), path, folder.resolve().name, **options.get(name, {}))
             typer.echo(f"{path}: {written.rows:,} rows")
             for reason, count in written.skipped.items():
                 typer.echo(f"  left out {count:,}: {reason}")
+
+
+def _takes(write: object, name: str) -> bool:
+    return name in inspect.signature(write).parameters  # pyright: ignore[reportArgumentType]

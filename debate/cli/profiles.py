@@ -34,11 +34,11 @@ def profiles(
     loaded = [load_profile(name) for name in profile_names()]
     console = open_console()
     for each in loaded:
-        _summarise(console, each)
+        _summarize(console, each)
     console.print("`debate profiles NAME` shows one whole; `--profile NAME` or `--profile PATH` uses it.", style="dim")
 
 
-def _summarise(console: Console, profile: Profile) -> None:
+def _summarize(console: Console, profile: Profile) -> None:
     """Name and description, then who debates and what they score."""
     from debate.cli.console import block, key_value_grid, line
 

@@ -97,10 +97,11 @@ def _kept_task(folder: Path, evaluation: Evaluation) -> Task | None:
 
 
 def _find_task(evalset: Path, evaluation: Evaluation) -> Task:
-    from debate.dataset.evalset import read_evalset
+    from debate.dataset.evalset import EvalSet
     from debate.runtime.scheduler import with_unique_ids
 
-    task = next((task for task in with_unique_ids(read_evalset(evalset)) if task.id == evaluation.task_id), None)
+    tasks = with_unique_ids(task for task, _, _ in EvalSet(evalset).tasks())
+    task = next((task for task in tasks if task.id == evaluation.task_id), None)
     if task is None:
         raise InputError(f"there is no task {evaluation.task_id!r}", file=evalset, hint="is it another run's?")
     if len(task.candidates) != len(evaluation.scores):

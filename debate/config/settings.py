@@ -1,43 +1,37 @@
-"""The settings of a run: from a YAML file, from flags that go before it, and in a form that can be compared.
+"""The settings of a run. Each is declared once, here or (those of a debate) in `DebateEvaluator`'s dataclass.
 
-One name for one thing: a key of the file, a flag of `debate run` and a parameter of `DebateEvaluator` are called alike.
-Knows how to make the evaluator and the backends, and nothing of running them.
+A key of a YAML file, a flag of `debate run` and a parameter of the class have the same name. The flags, the docs page
+of settings and the record in `run.json` are made from the declarations.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import fields
+import inspect
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, create_model
+from pydantic.fields import FieldInfo
 
-from debate.backends import VLLM, Backend, Ollama, OpenAICompatible, RetryPolicy, RewardModel, ValueServer
-from debate.bundled_judge import model_folder, settings_of
-from debate.config.evaluators import make_evaluator
-from debate.convergence import Over
-from debate.errors import ConfigError
+from debate.backends.base import Backend
+from debate.backends.scripted import Scripted
+from debate.bundled_judge import model_folder, with_model_defaults
+from debate.config.construct import construct, make_evaluator
+from debate.errors import CallError, ConfigError
 from debate.evaluators.base import Evaluator
-from debate.evaluators.debate.candidate_order import CandidateOrder
 from debate.evaluators.debate.evaluator import DebateEvaluator
-from debate.evaluators.debate.settings import Mode
-from debate.scoring.tensor import Method
-from debate.types import Sampling
+from debate.flow import Call
+from debate.registry import BACKENDS, EVALUATORS, FORMATS
+from debate.settings import declarations
 from debate.yaml_files import Located, as_input_error, read_yaml
 
-_FOR_THE_EVALUATOR = (
-    "profile", "templates", "rounds", "weights", "convergence", "over", "min_rounds", "history", "mode",
-    "candidate_order", "method", "quorum", "selection", "softmax_temperature", "retries", "history_scores",
-    "blind_first_round", "ties", "token_budget", "comment_chars", "overall_chars",
-)  # fmt: skip
-
-
-_SHARED = ("templates", "selection", "softmax_temperature", "retries", "ties")
-"""Settings that other evaluators have too; one that does not have it says so."""
-_OF_A_DEBATE = tuple(name for name in _FOR_THE_EVALUATOR if name not in _SHARED)
-
-
+PANELS = ("Run", "Engine", "Debate")
+_SHARED = {"templates", "selection", "softmax_temperature", "retries", "ties"}
+"""Settings of a debate that other evaluators have too; one that does not have it says so."""
+_SAMPLING = {"temperature": "temperature", "top_p": "top_p", "reply_tokens": "max_tokens"}
+"""Settings that are fields of `Sampling`, by their names there."""
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 
 
@@ -52,18 +46,27 @@ def _seconds(value: Any) -> Any:
 
 
 Duration = Annotated[float, BeforeValidator(_seconds), Field(gt=0)]
-"""Seconds, or a text with a unit."""
+"""Seconds, or text with a unit."""
 
 
-BackendName = Literal["vllm", "openai", "ollama", "value_server", "reward_model"]
-_BACKENDS: dict[BackendName, Callable[..., Backend]] = {
-    "vllm": VLLM,
-    "openai": OpenAICompatible,
-    "ollama": Ollama,
-    "value_server": ValueServer,
-    "reward_model": RewardModel,
-}
-_IN_PROCESS = ("vllm", "reward_model")
+def _setting(
+    default: Any,
+    text: str,
+    panel: str = "Run",
+    *,
+    flag: str | None = None,
+    env: str | None = None,
+    may_change: bool = False,
+    **bounds: Any,
+) -> Any:
+    """A setting's declaration.
+
+    flag: where it is not `--name`.
+    env: an environment variable that stands for the flag.
+    may_change: whether a run may be resumed with another value.
+    """
+    about = {"panel": panel, "flag": flag, "env": env, "may_change": may_change}
+    return Field(default=default, description=text, json_schema_extra=about, **bounds)
 
 
 class ModelSettings(BaseModel):
@@ -73,112 +76,134 @@ class ModelSettings(BaseModel):
 
     model: str | None = None
     """None is the name under which personas ask for it."""
-    backend: BackendName = "vllm"
+    backend: str = "vllm"
     base_url: str | None = None
     engine_args: dict[str, Any] = {}
-    """Further parameters of the backend; for a server also those of its `RetryPolicy`."""
 
-    def open_backend(self, name: str) -> Backend:
-        """The backend, not yet started."""
-        arguments = dict(self.engine_args)
+    def open_backend(self, name: str | None = None) -> Backend:
+        """The backend, not yet started.
+
+        name: the model, where none is set.
+
+        Raises:
+            ConfigError: for a backend that cannot be made of these settings.
+        """
+        found = BACKENDS.load(self.backend)
+        if hasattr(found, "generate") and not inspect.isclass(found):
+            return found
+        make = found if inspect.isclass(found) else Scripted
+        given = dict(self.engine_args)
+        if make is not found:
+            given["fn"] = found
+        parameters = inspect.signature(make).parameters
         if self.base_url is not None:
-            if self.backend in _IN_PROCESS:
-                raise ConfigError("goes with --backend openai, ollama or value_server", field="base_url")
-            arguments["base_url"] = self.base_url
-        if self.backend not in _IN_PROCESS:
-            of_retry_policy = {field.name for field in fields(RetryPolicy)} & set(arguments)
-            arguments["retry_policy"] = RetryPolicy(**{key: arguments.pop(key) for key in of_retry_policy})
-        kind = _BACKENDS[self.backend]
-        try:
-            return kind(model=model_folder(self.model or name), **arguments)
-        except TypeError as error:
-            raise ConfigError(f"the backend does not take this: {error}", field="engine_args") from None
+            if "base_url" not in parameters:
+                raise ConfigError(
+                    f"{self.backend} takes no address", field="base_url", hint="it is for a server's backend"
+                )
+            given["base_url"] = self.base_url
+        model = self.model or name
+        if model is None and "model" in parameters and parameters["model"].default is inspect.Parameter.empty:
+            hint = (
+                "pass --model NAME, --model FOLDER or --model built-in (a small judge of small sums), or set "
+                "DEBATE_MODEL; `debate doctor` says what would run"
+            )
+            raise ConfigError("no model was given", field="model", hint=hint)
+        if model is not None and "model" in parameters:
+            given["model"] = model_folder(model)
+        return cast("Backend", construct(make, given, self.backend, "engine_args"))
 
 
-def _with_the_models(values: dict[str, Any]) -> dict[str, Any]:
-    """What a model in this process asks for in its own folder, where `values` say nothing else."""
-    model = values.get("model")
-    if not isinstance(model, str) or values.get("backend", "vllm") != "vllm":
-        return values
-    asked = settings_of(model)
-    if values.get("evaluator", "debate") != "debate":  # the rest shapes a debate
-        asked = {name: asked[name] for name in asked.keys() & {"engine_args"}}
-    given = values.get("engine_args", {})
-    if isinstance(given, dict) and isinstance(asked.get("engine_args"), dict):
-        values = {**values, "engine_args": {**asked["engine_args"], **cast("dict[str, Any]", given)}}
-    return {**asked, **values}
-
-
-class RunSettings(BaseModel):
-    """Everything that `debate run` can be told. The defaults of a debate are those of `DebateEvaluator`."""
+class _RunLevel(BaseModel):
+    """The settings that are not a debate's."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, arbitrary_types_allowed=True)
 
-    evaluator: Literal["debate", "value", "vote", "panel", "cross", "callback", "step"] = "debate"
-    options: dict[str, Any] = {}
-    """Parameters of an evaluator that is no debate; see `debate.config.evaluators`."""
-    profile: str = "general"
-    templates: Path | None = None
-    model: str | None = None
-    backend: BackendName = "vllm"
-    base_url: str | None = None
-    engine_args: dict[str, Any] = {}
-    models: dict[str, ModelSettings] = {}
-    """Further models, by the names under which personas ask for them."""
-    rounds: int = Field(default=3, ge=1)
-    weights: dict[str, float] | None = None
-    convergence: float | None = Field(default=0.1, ge=0)
-    over: Over = "agents"
-    min_rounds: int = Field(default=1, ge=1)
-    history: int | None = Field(default=None, ge=0)
-    mode: Mode = "sequential"
-    candidate_order: CandidateOrder = "shuffle"
-    method: Method = "article"
-    quorum: int | None = Field(default=None, ge=1)
-    selection: Literal["argmax", "sample"] = "argmax"
-    softmax_temperature: float = Field(default=1.0, gt=0)
-    retries: int = Field(default=2, ge=0)
-    history_scores: bool = True
-    blind_first_round: bool = False
-    ties: Literal["first", "seeded"] = "first"
-    token_budget: int | None = Field(default=None, ge=1)
-    comment_chars: int = Field(default=400, ge=1)
-    overall_chars: int = Field(default=600, ge=1)
-    temperature: float = Field(default=0.7, ge=0)
-    top_p: float | None = Field(default=None, ge=0, le=1)
-    reply_tokens: int | None = Field(default=None, ge=1)
-    seed: int = 0
-    limit: int | None = Field(default=None, ge=1)
-    max_concurrency: int | None = Field(default=None, ge=1)
-    out: Path | None = None
-    store: str | None = None
-    memory: str | None = None
-    """Address of a memory store, or `built-in` for the seed memories alone; None recalls nothing."""
-    format: str | None = None
-    answers: tuple[Path, ...] = ()
-    columns: dict[str, str] = {}
-    max_tokens: int | None = Field(default=None, ge=1)
-    max_seconds: float | None = Field(default=None, gt=0)
-    task_seconds: float | None = Field(default=None, gt=0)
-    cache: Duration | None = None
-    engine_restarts: int = Field(default=3, ge=0)
+    evaluator: str = _setting("debate", f"{EVALUATORS.names()}.")
+    options: dict[str, Any] = _setting({}, "Parameters of an evaluator other than debate.", flag="--option")
+    seed: int = _setting(0, "Seed of the run.")
+    limit: int | None = _setting(None, "Evaluate only the first so many tasks.", may_change=True, ge=1)
+    format: str | None = _setting(None, f"Format of the eval set, where its keys do not tell: {FORMATS.names()}.")
+    answers: tuple[Path, ...] = _setting((), "A further file of candidates, one per model.")
+    columns: dict[str, str] = _setting({}, "Columns of a table: x=COLUMN, candidates=FIRST,SECOND.", flag="--column")
+    out: Path | None = _setting(None, "Folder of the run; runs/NAME-OF-EVALSET by default.")
+    store: str | None = _setting(
+        None,
+        "Where everything is recorded: a SQLite file or postgresql://USER@HOST/NAME; by default run.sqlite in the "
+        "run's folder.",
+        env="DEBATE_STORE",
+    )
+    memory: str | None = _setting(
+        None, "Memory store that agents recall from (see `debate memory`), or `built-in` for the built-in memories."
+    )
+    cache: Duration | None = _setting(
+        None, "Use replies in the store that are not older than this: 12h, 7d.", may_change=True
+    )
+    max_concurrency: int | None = _setting(
+        None, "Evaluations open at once; by default what fits.", may_change=True, ge=1
+    )
+    max_tokens: int | None = _setting(None, "Tokens that the whole run may use.", may_change=True, ge=1)
+    max_seconds: float | None = _setting(None, "Seconds that this session may take.", may_change=True, gt=0)
+    task_seconds: float | None = _setting(
+        None, "Seconds after which an evaluation stops asking.", may_change=True, gt=0
+    )
+    engine_restarts: int = _setting(3, "How often an engine that died is started again.", may_change=True, ge=0)
+    model: str | None = _setting(None, "Model name, or the folder of one.", "Engine", env="DEBATE_MODEL")
+    backend: str = _setting("vllm", f"{BACKENDS.names()}; a plain function answers as `scripted` does.", "Engine")
+    base_url: str | None = _setting(None, "Address of the model's server, for a backend that has one.", "Engine")
+    engine_args: dict[str, Any] = _setting(
+        {}, "Parameters of the backend, and of a server's retry policy.", "Engine", flag="--engine-arg"
+    )
+    models: dict[str, ModelSettings] = _setting(
+        {}, "Further models, by the names under which personas ask for them: NAME={backend: B, model: M}.", "Engine"
+    )
+    temperature: float = _setting(0.7, "Sampling temperature, where a persona sets none.", "Debate", ge=0)
+    top_p: float | None = _setting(None, "Nucleus sampling, where a persona sets none.", "Debate", ge=0, le=1)
+    reply_tokens: int | None = _setting(None, "Longest reply; by default what the schema allows.", "Debate", ge=1)
+
+
+def _of_a_debate() -> Iterator[tuple[str, Any]]:
+    """The settings of a debate as fields of a model; its sampling is declared above, value by value."""
+    for each in declarations(DebateEvaluator):
+        if each.name != "sampling":
+            flag = "--weight" if each.name == "weights" else None
+            may_change = not each.shapes_prompts
+            declared = _setting(each.default, each.help, "Debate", flag=flag, may_change=may_change, **each.bounds)
+            yield each.name, (each.file_type, declared)
+
+
+if TYPE_CHECKING:
+    _WithDebate = _RunLevel
+else:
+    _WithDebate = create_model("_WithDebate", __base__=_RunLevel, **dict(_of_a_debate()))
+
+
+class RunSettings(_WithDebate):
+    """Everything that `debate run` can be told."""
+
+    if TYPE_CHECKING:  # the settings of a debate
+
+        def __getattr__(self, name: str) -> Any: ...
 
     @classmethod
     def read(cls, config: Path | None, flags: Mapping[str, Any]) -> RunSettings:
-        """The settings of a file, with the flags that were given before it, and those its model asks for after it.
+        """The settings: flags, then those of a file, then what the model's folder asks for; the first that is given.
 
         Raises:
             ConfigError: with the file, the line and the key, or the flag.
         """
-        if config is None:
-            return cls._checked(_with_the_models(dict(flags)), None)
-        located = read_yaml(config, ConfigError)
-        values = cast("object", located.data)
-        if not isinstance(values, dict | None):
-            raise ConfigError("must be a mapping of settings", file=config, line=1)
-        values = cast("dict[str, Any]", values or {})
-        cls._checked(values, located)
-        return cls._checked(_with_the_models({**values, **flags}), None)
+        values: dict[str, Any] = {}
+        if config is not None:
+            located = read_yaml(config, ConfigError)
+            if not isinstance(cast("object", located.data), dict | None):
+                raise ConfigError("must be a mapping of settings", file=config, line=1)
+            values = located.data or {}
+            cls._checked(values, located)
+        values = {**values, **flags}
+        checked = cls._checked(values, None)
+        if checked.model is not None and checked.backend == "vllm":
+            values = with_model_defaults(checked.model, values, is_debate=checked.evaluator == "debate")
+        return cls._checked(values, None)
 
     @classmethod
     def _checked(cls, values: dict[str, Any], located: Located | None) -> RunSettings:
@@ -189,52 +214,88 @@ class RunSettings(BaseModel):
             raise as_input_error(found, where, cls, ConfigError) from None
 
     def make_evaluator(self) -> Evaluator:
-        """The evaluator these settings describe, checked: profile and templates are read here.
+        """The evaluator that these settings describe, checked: profile and templates are read here.
 
         Raises:
             InputError: for what cannot work, or does not belong to this evaluator.
         """
-        if self.evaluator == "debate":
-            if self.options:
-                hint = "its parameters are settings of their own: rounds, profile, ..."
-                raise ConfigError("do not belong to a debate", field="options", hint=hint)
-            return self.debate_evaluator()
-        for name in self.model_fields_set & {*_OF_A_DEBATE}:
+        of_debate = {each.name for each in declarations(DebateEvaluator)} - {"sampling"}
+        is_debate = self.evaluator == "debate"
+        if is_debate and self.options:
+            hint = "its parameters are settings of their own: rounds, profile, ..."
+            raise ConfigError("do not belong to a debate", field="options", hint=hint)
+        for name in () if is_debate else self.model_fields_set & (of_debate - _SHARED):
             raise ConfigError(f"belongs to a debate, not to the evaluator {self.evaluator}", field=name)
-        shared = {name: getattr(self, name) for name in self.model_fields_set & {*_SHARED}}
-        of_sampling = {"temperature": "temperature", "top_p": "top_p", "reply_tokens": "max_tokens"}
-        shared |= {of_sampling[name]: getattr(self, name) for name in self.model_fields_set & of_sampling.keys()}
-        evaluator = make_evaluator(self.evaluator, {**shared, **self.options})
+        given = self.model_fields_set & ({*_SHARED} | {*_SAMPLING}) if not is_debate else of_debate | {*_SAMPLING}
+        values = {_SAMPLING.get(name, name): getattr(self, name) for name in sorted(given)}
+        evaluator = make_evaluator(self.evaluator, {**values, **self.options})
         evaluator.check()
         return evaluator
 
-    def debate_evaluator(self) -> DebateEvaluator:
-        """The debate these settings describe, checked."""
-        sampling = Sampling(temperature=self.temperature, top_p=self.top_p, max_tokens=self.reply_tokens)
-        values = {name: getattr(self, name) for name in _FOR_THE_EVALUATOR}
-        evaluator = DebateEvaluator(**values, sampling=sampling)
-        evaluator.check()
-        return evaluator
+    def open_backends(self, evaluator: Evaluator | None = None) -> dict[str, Backend]:
+        """All backends by the name that calls ask for, the run's own first; none is started.
+
+        evaluator: one that asks no model gets a backend that answers nothing, and no model is needed.
+        """
+        if evaluator is not None and not asks_models(evaluator):
+            nobody = Scripted(_refuse, model="none" if self.model is None else model_folder(self.model))
+            return {nobody.model: nobody}
+        own = self.open_backend()
+        return {own.model: own} | {name: each.open_backend(name) for name, each in self.models.items()}
 
     def open_backend(self) -> Backend:
         """The backend of the run's own model, not yet started."""
-        if self.model is None:
-            raise ConfigError(
-                "no model was given",
-                field="model",
-                hint="pass --model NAME, --model FOLDER or --model built-in (a small judge of small sums), or set "
-                "DEBATE_MODEL; `debate doctor` says what would run",
-            )
-        own = ModelSettings(
-            model=self.model, backend=self.backend, base_url=self.base_url, engine_args=self.engine_args
-        )
-        return own.open_backend(self.model)
-
-    def open_backends(self) -> dict[str, Backend]:
-        """All backends by the name that calls ask for, the run's own first; none is started."""
-        backend = self.open_backend()
-        return {backend.model: backend} | {name: each.open_backend(name) for name, each in self.models.items()}
+        own = {name: getattr(self, name) for name in ModelSettings.model_fields}
+        return ModelSettings(**own).open_backend()
 
     def given(self) -> dict[str, Any]:
         """What was set, as plain data by which `debate resume` makes the same settings again."""
         return self.model_dump(mode="json", exclude_unset=True)
+
+
+def asks_models(evaluator: Evaluator) -> bool:
+    """Whether an evaluator, or any of its members, asks a model: all do that do not say `asks_models = False`."""
+    members = [
+        member for group in ("members", "reserves", "judges") for member in getattr(evaluator, group, {}).values()
+    ]
+    return any(map(asks_models, members)) if members else bool(getattr(evaluator, "asks_models", True))
+
+
+def _refuse(call: Call) -> str:
+    raise CallError("no_model", "this evaluator said that it asks no model, and a call came")
+
+
+@dataclass(frozen=True, slots=True)
+class SettingRow:
+    """A setting as the command line and the docs page show it."""
+
+    name: str
+    """Key in a YAML file."""
+    flag: str
+    annotation: Any
+    default: Any
+    help: str
+    panel: str
+    """One of `PANELS`."""
+    env: str | None
+    may_change: bool
+    """Whether a run may be resumed with another value."""
+
+
+def settings_table() -> list[SettingRow]:
+    """Every setting of a run, for the command line and the docs."""
+    return [_row(name, field) for name, field in RunSettings.model_fields.items()]
+
+
+def _row(name: str, field: FieldInfo) -> SettingRow:
+    about = cast("dict[str, Any]", field.json_schema_extra)
+    return SettingRow(
+        name=name,
+        flag=about["flag"] or f"--{name.replace('_', '-')}",
+        annotation=field.annotation,
+        default=field.default,
+        help=field.description or "",
+        panel=about["panel"],
+        env=about["env"],
+        may_change=about["may_change"],
+    )

@@ -1,1 +1,8 @@
-"""The formats of eval sets, one file each."""
+"""Eval sets: files of tasks, in our own format and in those of other tools, one module per family of formats."""
+
+from debate.dataset.build import Format, LocatedTask, located_task
+from debate.dataset.evalset import EvalSet
+from debate.dataset.readers import RecordFile
+from debate.dataset.records import Record
+
+__all__ = ["EvalSet", "Format", "LocatedTask", "Record", "RecordFile", "located_task"]

@@ -1,15 +1,15 @@
-"""AlpacaEval's files: outputs, one file a model, and annotations of pairs of them."""
+"""AlpacaEval's files: outputs, one file per model, and annotations of pairs of them."""
 
 from __future__ import annotations
 
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-from debate.dataset.build import TIE, LocatedTask, located_task, with_input
+from debate.dataset.build import TIE, Format, LocatedTask, located_task, with_input
 from debate.dataset.join import Answers
+from debate.dataset.readers import RecordFile
 from debate.dataset.records import Record
 from debate.errors import ConfigError
 from debate.types import Candidate
@@ -18,7 +18,7 @@ Nth = tuple[str, int]
 """An instruction, and how many equal ones went before it."""
 
 
-def alpaca_eval(records: Iterator[Record], files: Sequence[Path]) -> Iterator[LocatedTask]:
+def alpaca_eval(records: Iterator[Record], files: Sequence[RecordFile]) -> Iterator[LocatedTask]:
     """Outputs (`instruction`, `output`, `generator`), or annotations (`instruction`, `output_1`, `output_2`).
 
     Outputs are joined by instruction, the n-th equal one with the n-th. An `input`, as Alpaca's data has it, goes with
@@ -39,7 +39,7 @@ def _asked(record: Record) -> str:
     return with_input(record.text("instruction"), record.optional_text("input"))
 
 
-def _outputs(first: Iterator[Record], files: Sequence[Path]) -> Iterator[LocatedTask]:
+def _outputs(first: Iterator[Record], files: Sequence[RecordFile]) -> Iterator[LocatedTask]:
     others = Answers(files, lambda found: dict(_by_occurrence(found)))
     for key, record in _by_occurrence(first):
         found = [record, *others.take(key, record, "output for the instruction of")]
@@ -73,3 +73,6 @@ def _label(record: Record) -> Mapping[str, Any]:
         return TIE
     winner = int(preference > 1.5)
     return {"best": winner, "label": {"kind": "pairwise", "winner": winner, "preference": preference}}
+
+
+ALPACA_EVAL = Format(alpaca_eval, ("instruction output", "instruction output_1 output_2"), "files")

@@ -1,6 +1,6 @@
-"""Makes tasks out of records, with their places, positions that give nothing away, and labels that fit.
+"""What a format of eval sets is, and what formats are made with: tasks with their places, hidden orders, dialogues.
 
-Dialogues as one readable text, for formats whose questions or answers have several turns.
+A dialogue becomes one readable text:
 
     User, turn 1:             System:
     What is 2 + 2?            Be brief.
@@ -8,15 +8,16 @@ Dialogues as one readable text, for formats whose questions or answers have seve
     User, turn 2:             User:
     And doubled?              What is 2 + 2?
 
-Turns without roles are numbered under the speaker (left), messages stand under their roles (right); one turn alone, or
-one user message alone, is its text without a heading.
+Turns without roles are numbered under the speaker (left), messages stand under their roles (right); a single turn, or
+a single user message, is its text without a heading.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, cast
 
 from debate.dataset.records import Record, is_unicode
 from debate.errors import TaskError
@@ -28,12 +29,33 @@ TIE: Mapping[str, Any] = {"label": {"kind": "pairwise", "winner": "tie"}}
 
 
 class LocatedTask(NamedTuple):
-    """A task and where it stands."""
+    """A task and its place in an eval set."""
 
     task: Task
     file: str
-    line: int
-    """From 1; of a parquet file the row."""
+    line: int | None
+    """From 1; in a parquet file the row. None where the format does not say."""
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A format of eval sets: how its records become tasks, and the keys by which it is recognized.
+
+    A format without further needs can be a plain function of the records.
+    """
+
+    read: Callable[..., Iterator[LocatedTask | Task]]
+    """From the records of the eval set, `Iterator[Record]`, and what the format `takes`."""
+    keys: tuple[str, ...] = ()
+    """Names of keys, separated by spaces; a record that has all keys of one of these texts is in this format."""
+    takes: Literal["files", "columns"] | None = None
+    """`files`: further files of candidates, `Sequence[RecordFile]`. `columns`: names, {our name: column}."""
+    in_tables: bool = False
+    """Whether it also comes as CSV and parquet."""
+
+    def matches(self, keys: set[str]) -> bool:
+        """Whether a record with these keys is in this format."""
+        return any(keys.issuperset(each.split()) for each in self.keys)
 
 
 def located_task(
@@ -43,34 +65,41 @@ def located_task(
     id: str | None = None,  # noqa: A002 - that of Task
     metadata: Mapping[str, Any] | None = None,
     context: Sequence[str] = (),
+    *,
+    under: str = "",
 ) -> LocatedTask:
-    """The task, with the record's place in its faults."""
-    _check_metadata(record, metadata or {})
+    """The task of a record.
+
+    metadata: as JSON can hold it; `best` is the index of the right candidate.
+    under: the key of the record that holds the metadata; empty when the record itself does.
+
+    Raises:
+        TaskError: for what is no task, with the record's file, line and field.
+    """
+    prefix = f"{under}." if under else ""
+    _check_metadata(record, metadata or {}, prefix)
     try:
         task = Task(x, candidates, id, context, metadata)
     except TaskError as error:
         record.refuse(error.problem, error.field, error.hint)
-    if (problem := wrong_best(task)) is not None:
-        record.refuse(problem, "best", "it is an index from 0")
+    for n, candidate in enumerate(task.candidates):
+        _check_metadata(record, candidate.metadata, f"candidates.{n}.metadata.")
+    best, count = task.metadata.get("best"), len(task.candidates)
+    if isinstance(best, int) and not isinstance(best, bool) and not 0 <= best < count:
+        problem = f"must be the index of one of {count} candidates, got {best}"
+        record.refuse(problem, f"{prefix}best", "it is an index from 0")
     return LocatedTask(task, str(record.file), record.line)
 
 
-def _check_metadata(record: Record, metadata: Mapping[str, Any]) -> None:
+def _check_metadata(record: Record, metadata: Mapping[str, Any], prefix: str) -> None:
     for key, value in metadata.items():
+        field = prefix + key if is_unicode(key) else prefix[:-1] or None
         try:
             text = json.dumps({key: value}, ensure_ascii=False, allow_nan=False)
         except ValueError:
-            record.refuse("holds a number that is too large", key)
+            record.refuse("holds a number that is too large", field)
         if not is_unicode(text):
-            record.refuse("is not valid Unicode: it holds a lone surrogate", key if is_unicode(key) else None)
-
-
-def wrong_best(task: Task) -> str | None:
-    """What is wrong with `metadata.best`, when it is a whole number and the index of no candidate."""
-    best, count = task.metadata.get("best"), len(task.candidates)
-    if isinstance(best, int) and not isinstance(best, bool) and not 0 <= best < count:
-        return f"must be the index of one of {count} candidates, got {best}"
-    return None
+            record.refuse("is not valid Unicode: it holds a lone surrogate", field)
 
 
 def in_hidden_order(candidates: Sequence[Candidate], key: str) -> tuple[list[Candidate], list[int]]:

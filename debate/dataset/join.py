@@ -6,16 +6,15 @@ The further files are held in memory.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from pathlib import Path
 from typing import Generic, NoReturn, Protocol, TypeVar
 
-from debate.dataset.readers import records
+from debate.dataset.readers import RecordFile
 from debate.dataset.records import Record
 from debate.errors import TaskError
 
 
 class Placeable(Protocol):
-    """What knows where it stands: a record, or what was made of some."""
+    """What knows its place: a record, or what was made of some."""
 
     def refuse(self, problem: str, field: str | None = None, hint: str | None = None) -> NoReturn:
         """Raise the `TaskError` for something in it."""
@@ -30,13 +29,13 @@ def by_key(found: Iterable[Record], key: str) -> dict[str, Record]:
     """Records under their ids.
 
     Raises:
-        TaskError: when an id stands twice.
+        TaskError: for a duplicate id.
     """
     known: dict[str, Record] = {}
     for record in found:
         name = record.text(key)
         if name in known:
-            record.refuse(f"{name!r} stands twice, first on line {known[name].line}", key)
+            record.refuse(f"duplicate id {name!r}, first on line {known[name].line}", key)
         known[name] = record
     return known
 
@@ -44,8 +43,8 @@ def by_key(found: Iterable[Record], key: str) -> dict[str, Record]:
 class Answers(Generic[K, V]):
     """What further files hold for each task, taken out one task after the other."""
 
-    def __init__(self, files: Sequence[Path], read: Callable[[Iterable[Record]], dict[K, V]]) -> None:
-        self._by_file = [(file, read(records(file))) for file in files]
+    def __init__(self, files: Sequence[RecordFile], read: Callable[[Iterable[Record]], dict[K, V]]) -> None:
+        self._by_file = [(file.path, read(file)) for file in files]
 
     def take(self, key: K, record: Record, what: str) -> list[V]:
         """That of each file, in the order of the files.

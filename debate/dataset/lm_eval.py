@@ -1,14 +1,14 @@
-"""Samples that lm-eval logged (`samples_TASK_DATE.jsonl`): one file a model, joined by document."""
+"""Samples that lm-eval logged (`samples_TASK_DATE.jsonl`): one file per model, joined by document."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NoReturn, cast
 
-from debate.dataset.build import LocatedTask, located_task
+from debate.dataset.build import Format, LocatedTask, located_task
 from debate.dataset.join import Answers
+from debate.dataset.readers import RecordFile
 from debate.dataset.records import Record
 from debate.types import Candidate
 
@@ -23,7 +23,7 @@ class _Document:
         self.lines[0].refuse(problem, field, hint)
 
 
-def lm_eval(first: Iterator[Record], files: Sequence[Path]) -> Iterator[LocatedTask]:
+def lm_eval(first: Iterator[Record], files: Sequence[RecordFile]) -> Iterator[LocatedTask]:
     """`doc_id`, `arguments` and `resps`; every response is a candidate, as the model gave it.
 
     Where a task has several filters, lm-eval logs every document once for each, with the same responses: these lines
@@ -50,7 +50,7 @@ def _documents(samples: Iterable[Record]) -> dict[str, _Document]:
         before = known.setdefault(name, _Document([])).lines
         if before and sample.data.get("resps") != before[0].data.get("resps"):
             hint = "one file holds the samples of one task"
-            sample.refuse(f"{name!r} stands twice, with other responses on line {before[0].line}", "doc_id", hint)
+            sample.refuse(f"{name!r} is a duplicate, with other responses on line {before[0].line}", "doc_id", hint)
         before.append(sample)
     return known
 
@@ -93,3 +93,6 @@ def _responses(sample: Record) -> list[str]:
                 sample.refuse("holds log-likelihoods, which cannot be judged", f"resps.{n}")
             texts.append(sample.as_text(text, f"resps.{n}"))
     return texts
+
+
+LM_EVAL = Format(lm_eval, ("doc_id arguments resps",), "files")

@@ -1,4 +1,4 @@
-"""MT-bench's files, and those of its forerunner Vicuna: questions, and one file of answers a model.
+"""MT-bench's files, and those of its forerunner Vicuna: questions, and one file of answers per model.
 
 A question of several turns is rendered as `debate.dataset.build` says, `User, turn 1:` and so on; an answer
 under `Assistant, turn 1:`, so that question and answer can be matched turn by turn.
@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
-from debate.dataset.build import LocatedTask, located_task, turns_text
+from debate.dataset.build import Format, LocatedTask, located_task, turns_text
 from debate.dataset.join import Answers, by_key
+from debate.dataset.readers import RecordFile
 from debate.dataset.records import Record
 from debate.errors import TaskError
 from debate.types import Candidate
 
 
-def mt_bench(questions: Iterator[Record], files: Sequence[Path]) -> Iterator[LocatedTask]:
+def mt_bench(questions: Iterator[Record], files: Sequence[RecordFile]) -> Iterator[LocatedTask]:
     """`question_id` with `turns` (or `text`), and answer files of `question_id`, `model_id` and `choices` (or `text`).
 
     A `reference` becomes the context. Where a model answered several times, each of its choices is a candidate.
@@ -56,3 +56,6 @@ def _candidates(answer: Record) -> list[Candidate]:
     if len(texts) == 1:
         return [Candidate(texts[0], name, model)]
     return [Candidate(text, f"{name}#{n}" if name else None, model) for n, text in enumerate(texts)]
+
+
+MT_BENCH = Format(mt_bench, ("question_id turns", "question_id text"), "files")

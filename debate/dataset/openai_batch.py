@@ -1,7 +1,7 @@
 """The output of OpenAI's batch API, and of vLLM's `run-batch`, with the input that says what was asked.
 
 Replies to equal messages are the candidates of one task: of one request with `n` choices, of several requests, or of
-several batches, one a model.
+several batches, one per model.
 """
 
 from __future__ import annotations
@@ -9,11 +9,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from debate.dataset.build import LocatedTask, content_text, located_task, messages_text
+from debate.dataset.build import Format, LocatedTask, content_text, located_task, messages_text
 from debate.dataset.join import by_key
-from debate.dataset.readers import records
+from debate.dataset.readers import RecordFile
 from debate.dataset.records import Record
 from debate.errors import TaskError
 from debate.types import Candidate
@@ -29,7 +28,7 @@ class _Request:
     answered: int = 0
 
 
-def openai_batch(outputs: Iterator[Record], files: Sequence[Path]) -> Iterator[LocatedTask]:
+def openai_batch(outputs: Iterator[Record], files: Sequence[RecordFile]) -> Iterator[LocatedTask]:
     """An output (`custom_id`, `response`), and in further files its input (`custom_id`, `body`) and more of both.
 
     A task's id is the first custom id among its replies; a candidate's is CUSTOM_ID#N, its generator the model. A
@@ -53,12 +52,12 @@ def openai_batch(outputs: Iterator[Record], files: Sequence[Path]) -> Iterator[L
         yield located_task(record, x, candidates, record.text("custom_id"))
 
 
-def _sorted_out(files: Sequence[Path]) -> tuple[dict[str, _Request], list[Record]]:
+def _sorted_out(files: Sequence[RecordFile]) -> tuple[dict[str, _Request], list[Record]]:
     """The requests of the files that are inputs, and the replies of those that are outputs."""
     requests: dict[str, _Request] = {}
     replies: list[Record] = []
     for file in files:
-        found = by_key(records(file), "custom_id")
+        found = by_key(file, "custom_id")
         if any("response" in record.data for record in found.values()):
             replies.extend(found.values())
             continue
@@ -90,3 +89,6 @@ def _candidates(record: Record, name: str) -> list[Candidate]:
     model = body.optional_text("model")
     texts = [content_text(choice.mapping("message")) for choice in body.mappings("choices")]
     return [Candidate(text, f"{name}#{n}", model) for n, text in enumerate(texts)]
+
+
+OPENAI_BATCH = Format(openai_batch, ("custom_id response",), "files")

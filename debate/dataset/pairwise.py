@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from debate.dataset.build import TIE, LocatedTask, located_task, with_input
+from debate.dataset.build import TIE, Format, LocatedTask, located_task, with_input
 from debate.dataset.records import Record
 from debate.types import Candidate
 
@@ -76,3 +76,9 @@ def chat_eval(records: Iterator[Record]) -> Iterator[LocatedTask]:
         ]
         name = record.optional_text("question_id")
         yield located_task(record, record.text("question"), candidates, name, record.among("category"))
+
+
+JUDGE_BENCH = Format(judge_bench, ("pair_id question response_A response_B",), in_tables=True)
+LLMBAR = Format(llmbar, ("input output_1 output_2",), in_tables=True)
+PANDALM = Format(pandalm, ("instruction response1 response2",), in_tables=True)
+CHAT_EVAL = Format(chat_eval, ("question response",))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from debate.dataset.build import LocatedTask, located_task
+from debate.dataset.build import Format, LocatedTask, located_task
 from debate.dataset.records import Record
 from debate.scoring.reducers import ALL_RIGHT
 from debate.types import Candidate
@@ -37,3 +37,7 @@ def _line(record: Record, x: str, name: str | None, mistake: Any, more: dict[str
         record.refuse(f"must be the index of one of {len(steps)} steps, got {mistake!r}", key)
     candidate = Candidate("\n".join(steps), generator=record.optional_text("generator"), metadata={"steps": [*steps]})
     return located_task(record, x, [candidate], name or str(record.line), {"first_error": mistake, **more})
+
+
+BIGBENCH_MISTAKE = Format(bigbench_mistake, ("input steps mistake_index",))
+PROCESS_BENCH = Format(process_bench, ("problem steps label",))

@@ -1,9 +1,7 @@
-"""The records of a file, one after the other: JSON lines, a JSON array, CSV, parquet. Knows nothing of what they mean.
+"""The records of a file, one after the other: JSON lines, a JSON array, CSV, parquet.
 
 JSON lines, CSV and parquet are read as a stream; a JSON array is held whole. NaN and Infinity, which are no JSON but
 stand in files that Python wrote, are read as null.
-
-The rows of tables, CSV and parquet, as records. Knows nothing of what the columns mean.
 """
 
 from __future__ import annotations
@@ -13,57 +11,92 @@ import io
 import json
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import date, datetime, time
 from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
 
-from debate.dataset.records import DuplicateKey, Record, opened, without_duplicates
+from debate.dataset.records import DuplicateKey, HashedStream, Record, opened, without_duplicates
 from debate.errors import ConfigError, TaskError
 
 
-def records(file: Path) -> Iterator[Record]:
-    """The records of a file, by its ending or by its first character.
+class RecordFile:
+    """The records of a file, by its ending or its first character. One pass reads, hashes and decodes it.
 
-    Raises:
-        TaskError: for what cannot be read, at its place.
-        ConfigError: when a parquet file cannot be read for want of a library.
+    Iterating raises:
+        TaskError: for what cannot be read, with its line.
+        ConfigError: for a parquet file, when there is no library to read it.
     """
-    match file.suffix.lower():
-        case ".csv" | ".tsv":
-            return csv_rows(file)
-        case ".parquet":
-            return parquet_rows(file)
-        case _:
-            return _array(file) if _begins_with_bracket(file) else _lines(file)
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._stream: HashedStream | None = None
+
+    def __iter__(self) -> Iterator[Record]:
+        """Read the file from its beginning."""
+        match self.path.suffix.lower():
+            case ".parquet":
+                return parquet_rows(self.path)
+            case ".csv" | ".tsv":
+                return self._read(csv_rows)
+            case _:
+                return self._read(_json_values)
+
+    def digest(self) -> bytes:
+        """SHA-256 of the file's bytes; it is read again only where iterating did not reach its end.
+
+        Raises:
+            TaskError: when it cannot be read.
+        """
+        if self._stream is None or not self._stream.is_read:
+            with opened(self.path) as self._stream:
+                while self._stream.read(1 << 20):
+                    pass
+        return self._stream.hash.digest()
+
+    def close(self) -> None:
+        """Close the file, where iterating did not reach its end."""
+        if self._stream is not None:
+            self._stream.close()
+
+    def _read(self, rows: Callable[[io.BufferedReader, Path], Iterator[Record]]) -> Iterator[Record]:
+        with opened(self.path) as self._stream:
+            yield from rows(io.BufferedReader(self._stream, 1 << 16), self.path)
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=without_duplicates, parse_constant=lambda name: None)
+_BOM = b"\xef\xbb\xbf"
+_ONE_PER_LINE = "JSON lines hold one object per line; an array begins with ["
+_NOT_TEXT = {b"\xff\xfe": "it looks like UTF-16: save the file as UTF-8", b"\x1f\x8b": "it is compressed: unpack it"}
 
 
-def _begins_with_bracket(file: Path) -> bool:
-    with opened(file) as stream:
-        return stream.read(4096).removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"["
+def _json_values(stream: io.BufferedReader, file: Path) -> Iterator[Record]:
+    is_array = stream.peek(4096).removeprefix(_BOM).lstrip()[:1] == b"["
+    return _array(stream, file) if is_array else _lines(stream, file)
 
 
-def _lines(file: Path) -> Iterator[Record]:
-    with opened(file) as stream:
-        for number, raw in enumerate(stream, 1):
-            try:
-                text = raw.decode("utf-8-sig" if number == 1 else "utf-8").strip()
-            except UnicodeDecodeError as error:
-                raise TaskError(f"is not UTF-8, at byte {error.start + 1}", file=file, line=number) from None
-            if text:
-                value, end = _decoded(text, 0, file, number)
-                if text[end:].strip():
-                    raise TaskError("is not valid JSON: something follows the object", file=file, line=number)
-                yield _record(value, file, number)
+def _lines(stream: io.BufferedReader, file: Path) -> Iterator[Record]:
+    for number, raw in enumerate(stream, 1):
+        try:
+            text = raw.decode("utf-8-sig" if number == 1 else "utf-8").strip()
+        except UnicodeDecodeError as error:
+            hint = _NOT_TEXT.get(raw[:2], "save the file as UTF-8")
+            problem = f"is not UTF-8, at byte {error.start + 1} of the line"
+            raise TaskError(problem, file=file, line=number, hint=hint) from None
+        if text:
+            value, end = _decoded(text, 0, file, number)
+            if text[end:].strip():
+                raise TaskError("is not valid JSON: something follows the object", file=file, line=number)
+            yield _record(value, file, number)
 
 
-def _array(file: Path) -> Iterator[Record]:
+def _array(stream: io.BufferedReader, file: Path) -> Iterator[Record]:
     """The elements one after the other, so that each has its line; where all stand on one, each has its number."""
-    text = _text(file)
+    try:
+        text = stream.read().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise TaskError(f"is not UTF-8, at byte {error.start + 1}", file=file, hint="save it as UTF-8") from None
     is_one_line = "\n" not in text.strip()
     place, line, counted, number = _skip(text, text.index("[") + 1), 1, 0, 0
     while place < len(text) and text[place] != "]":
@@ -82,14 +115,6 @@ def _array(file: Path) -> Iterator[Record]:
         raise TaskError("is not valid JSON: something follows the array", file=file)
 
 
-def _text(file: Path) -> str:
-    with opened(file) as stream:
-        try:
-            return stream.read().decode("utf-8-sig")
-        except UnicodeDecodeError as error:
-            raise TaskError(f"is not UTF-8, at byte {error.start + 1}", file=file, hint="save it as UTF-8") from None
-
-
 def _skip(text: str, place: int) -> int:
     while place < len(text) and text[place] in " \t\r\n":
         place += 1
@@ -101,12 +126,15 @@ def _decoded(text: str, place: int, file: Path, line: int) -> tuple[Any, int]:
     try:
         return _DECODER.raw_decode(text, place)
     except DuplicateKey as error:
-        raise TaskError("the key stands twice", file=file, line=line, field=error.args[0]) from None
+        raise TaskError("duplicate key", file=file, line=line, field=error.args[0]) from None
     except RecursionError:
         raise TaskError("is not valid JSON: nested too deeply", file=file, line=line) from None
+    except json.JSONDecodeError as error:
+        hint = _ONE_PER_LINE if error.pos >= len(text) else None  # an object over several lines ends with its first
+        problem = f"is not valid JSON, at column {error.colno}: {error.msg}"
+        raise TaskError(problem, file=file, line=line, hint=hint) from None
     except ValueError as error:
-        problem = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
-        raise TaskError(f"is not valid JSON: {problem}", file=file, line=line) from None
+        raise TaskError(f"is not valid JSON: {error}", file=file, line=line) from None
 
 
 def _record(value: Any, file: Path, line: int, inside: str = "") -> Record:
@@ -122,35 +150,34 @@ _LONGEST_FIELD = 1 << 30
 """Characters; csv's own limit of 131072 is short for a response."""
 
 
-def csv_rows(file: Path) -> Iterator[Record]:
+def csv_rows(stream: io.BufferedReader, file: Path) -> Iterator[Record]:
     """Rows under the names in the first line; `.tsv` is separated by tabs. A row's line is the one it begins on.
 
     Raises:
-        TaskError: for quoting that is not closed, a row of another length, a column that stands twice; at its line.
+        TaskError: for quoting that is not closed, a row of another length, a duplicate column; at its line.
     """
     csv.field_size_limit(_LONGEST_FIELD)
-    with opened(file) as stream:
-        lines = io.TextIOWrapper(cast("io.BufferedReader", stream), "utf-8-sig", newline="")
-        reader = csv.reader(lines, strict=True, delimiter="\t" if file.suffix.lower() == ".tsv" else ",")
-        names: list[str] | None = None
-        ended = 0
-        try:
-            for row in reader:
-                line, ended = ended + 1, reader.line_num
-                if names is None:
-                    names = _header(row, file)
-                elif row:
-                    yield Record(_cells(names, row, file, line), file, line)
-        except csv.Error as error:
-            raise TaskError(f"is not valid CSV: {error}", file=file, line=ended + 1) from None
-        except UnicodeDecodeError:
-            raise TaskError("is not UTF-8, in this line or soon after", file=file, line=ended + 1) from None
+    lines = io.TextIOWrapper(stream, "utf-8-sig", newline="")
+    reader = csv.reader(lines, strict=True, delimiter="\t" if file.suffix.lower() == ".tsv" else ",")
+    names: list[str] | None = None
+    ended = 0
+    try:
+        for row in reader:
+            line, ended = ended + 1, reader.line_num
+            if names is None:
+                names = _header(row, file)
+            elif row:
+                yield Record(_cells(names, row, file, line), file, line)
+    except csv.Error as error:
+        raise TaskError(f"is not valid CSV: {error}", file=file, line=ended + 1) from None
+    except UnicodeDecodeError:
+        raise TaskError("is not UTF-8, in this line or soon after", file=file, line=ended + 1) from None
 
 
 def _header(row: list[str], file: Path) -> list[str]:
     for name, count in Counter(row).items():
         if count > 1:
-            raise TaskError("the column stands twice", file=file, line=1, field=name or "(no name)")
+            raise TaskError("duplicate column", file=file, line=1, field=name or "(no name)")
     return row
 
 

@@ -1,20 +1,15 @@
-"""A record of a file and its place. Its getters refuse what is missing or of another kind, with file, line and field.
-
-Knows nothing of what a record means, or of how it was read.
-
-What Python's JSON decoder passes over in silence: keys that stand twice, texts that were cut inside a character.
-
-Opens what a user named, or says why it cannot be.
-"""
+"""A record of a file with its place: its getters refuse what is missing or of another kind. Files that are hashed."""
 
 from __future__ import annotations
 
+import hashlib
+import io
 import json
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn, cast
+from typing import Any, NoReturn, cast
 
 from debate.errors import TaskError
 
@@ -49,7 +44,7 @@ class Record:
         return None if self.data.get(key) in (None, "") else self.text(key)
 
     def whole(self, key: str, *allowed: int) -> int:
-        """One of some whole numbers, also when it is spelt as a text, as in CSV."""
+        """One of some whole numbers; as text, too, as in CSV."""
         value = self.data.get(key)
         for number in allowed:
             if not isinstance(value, bool) and value in (number, str(number)):
@@ -97,14 +92,14 @@ class Record:
 
 
 class DuplicateKey(Exception):
-    """A key that stands twice in one object, of which `json` would silently drop the first."""
+    """A duplicate key in one object, of which `json` would silently drop the first."""
 
 
 def without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """The object of some pairs, for `object_pairs_hook`.
 
     Raises:
-        DuplicateKey: with the key that stands twice.
+        DuplicateKey: with the first duplicate key.
     """
     data = dict(pairs)
     if len(data) < len(pairs):
@@ -127,16 +122,46 @@ def is_unicode(text: str) -> bool:
     return True
 
 
+class HashedStream(io.RawIOBase):
+    """A file that is hashed (SHA-256) as it is read."""
+
+    def __init__(self, file: io.FileIO) -> None:
+        self._file = file
+        self.hash = hashlib.sha256()
+        self.is_read = False
+        """Whether the end was reached."""
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Read the next bytes, and hash them."""
+        count = self._file.readinto(buffer) or 0
+        self.hash.update(memoryview(buffer)[:count])
+        self.is_read = self.is_read or count == 0
+        return count
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+        super().close()
+
+
 @contextmanager
-def opened(file: Path) -> Generator[BinaryIO]:
-    """The file in bytes: lines then end at line feeds alone, and not at the exotic breaks a text may hold."""
+def opened(file: Path) -> Generator[HashedStream]:
+    """The file in bytes.
+
+    Raises:
+        TaskError: when it cannot be read, or is a folder.
+    """
     try:
         if file.is_dir():
             raise TaskError("is a folder, not an eval set", file=file, hint="name the JSONL file in it")
-        stream = file.open("rb")
+        stream = file.open("rb", buffering=0)
     except FileNotFoundError:
         raise TaskError("there is no such file", file=file) from None
     except (OSError, ValueError) as error:
         raise TaskError(f"cannot be read: {getattr(error, 'strerror', None) or error}", file=file) from None
     with stream:
-        yield stream
+        yield HashedStream(stream)

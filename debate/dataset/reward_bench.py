@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from debate.dataset.build import LocatedTask, content_text, in_hidden_order, located_task, messages_text
+from debate.dataset.build import Format, LocatedTask, content_text, in_hidden_order, located_task, messages_text
 from debate.dataset.records import Record
 from debate.types import Candidate
 
@@ -61,3 +61,6 @@ def _asked(record: Record) -> str:
     if any(before.values()):
         return next(iter(before.values()))
     return messages_text(record.mappings("prompt")) if _is_conversation(record, "prompt") else record.text("prompt")
+
+
+REWARD_BENCH = Format(reward_bench, ("prompt chosen rejected",), in_tables=True)

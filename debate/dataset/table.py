@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
-from debate.dataset.build import LocatedTask, located_task
+from debate.dataset.build import Format, LocatedTask, located_task
 from debate.dataset.records import Record
 
 NAMES = ("x", "id", "best", "context", "candidates")
@@ -109,3 +109,6 @@ def _context(row: Record, column: str) -> list[str]:
         return row.texts(column) if row.data[column] else []
     context = row.optional_text(column)
     return [context] if context else []
+
+
+TABLE = Format(table, takes="columns", in_tables=True)

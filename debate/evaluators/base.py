@@ -1,16 +1,19 @@
-"""What the engine asks of an evaluator. Knows no particular one."""
+"""What the engine asks of an evaluator, and the settings and defaults that ours share."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from debate.evaluation import Evaluation
 from debate.flow import Flow, RunContext
+from debate.settings import check_settings, describe_settings, result_setting, setting
+from debate.templates import Templates
 from debate.types import Scale, Task
 
-__all__ = ["ChecksTasks", "Evaluator", "Footprint", "RunContext", "check_task"]
+__all__ = ["BaseEvaluator", "ChecksTasks", "Evaluator", "Footprint", "PromptingEvaluator", "RunContext", "check_task"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,3 +86,67 @@ def check_task(evaluators: Iterable[Evaluator], task: Task) -> None:
     for evaluator in evaluators:
         if isinstance(evaluator, ChecksTasks):
             evaluator.check_task(task)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BaseEvaluator:
+    """An evaluator's settings of selection, which shape no prompt, and defaults for one that asks no model itself.
+
+    A subclass adds `name`, `scale`, `flow` and settings of its own.
+
+    Raises:
+        ConfigError: for settings of the wrong type or out of bounds.
+    """
+
+    selection: Literal["argmax", "sample"] = result_setting(
+        "argmax", "How a candidate is selected: the best, or drawn from the probabilities."
+    )
+    ties: Literal["first", "seeded"] = result_setting(
+        "first", "Which of several best candidates is selected: the first, or one drawn."
+    )
+    softmax_temperature: float = result_setting(
+        1.0, "Temperature of the softmax that makes probabilities of scores.", gt=0
+    )
+    name: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        check_settings(self)
+
+    @property
+    def scale(self) -> Scale:
+        """The scale of the scores."""
+        raise NotImplementedError
+
+    @property
+    def models(self) -> frozenset[str]:
+        """Names of the models it asks for besides the run's own."""
+        return frozenset()
+
+    def footprint(self, task: Task) -> Footprint:
+        """An upper bound of what the flow's longest prompt holds."""
+        return Footprint(0, 0, 0)
+
+    def check(self) -> None:
+        """Raise an `InputError` for what can be known to be wrong before any model is loaded."""
+
+    def describe(self) -> dict[str, Any]:
+        """The settings as plain data; those that shape no prompt stand under `aggregation`."""
+        return describe_settings(self, evaluator=self.name)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PromptingEvaluator(BaseEvaluator):
+    """An evaluator that renders templates and parses replies."""
+
+    retries: int = result_setting(2, "How often a model is asked again after an unreadable reply.", ge=0)
+    templates: Templates | str | Path | None = setting(
+        None, "A folder whose templates override the built-in ones, or `compact`.", file_type=Path | None
+    )
+
+    prompt_templates: Templates = field(init=False, repr=False, compare=False)
+    """The folder's templates over the built-in ones."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        templates = self.templates if isinstance(self.templates, Templates) else Templates(self.templates)
+        object.__setattr__(self, "prompt_templates", templates)

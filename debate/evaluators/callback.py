@@ -10,16 +10,17 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from numbers import Real
-from typing import Any, Literal, cast
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from debate.errors import ConfigError
 from debate.evaluation import Evaluation
-from debate.evaluators.base import Footprint, RunContext
-from debate.evaluators.result import SelectionPolicy, build_evaluation
+from debate.evaluators.base import BaseEvaluator, RunContext
+from debate.evaluators.result import build_evaluation
 from debate.flow import Flow, call_function, gather
 from debate.scorers.scales import scale_of
+from debate.settings import REQUIRED, describe_settings, documented, result_setting, setting
 from debate.types import Failure, Judgment, Scale, ScoreStatus, Task
 
 
@@ -30,8 +31,9 @@ class Penalty:
     score: float
 
 
+@documented
 @dataclass(frozen=True)
-class CallbackEvaluator:
+class CallbackEvaluator(BaseEvaluator):
     """Scores of a function.
 
     >>> CallbackEvaluator(sorting_errors)
@@ -44,30 +46,28 @@ class CallbackEvaluator:
         ConfigError: when there is no scale to be found.
     """
 
-    function: Callable[..., Any]
-    """`function(x, answer) -> number`, plain or async; with `combined`, `function(x, [answers]) -> [numbers]`. With
-    `takes="task"` it gets the `Task` and the `Candidate` (the list of them) instead of their texts."""
-    scale: Scale = cast("Scale", None)
-    """None is the scale that the function was marked with (`debate.scorers`)."""
-    combined: bool = False
-    takes: Literal["text", "task"] = "text"
-    on_error: Penalty | None = None
-    seconds: float | None = None
-    """How long one call may take."""
-    selection: Literal["argmax", "sample"] = "argmax"
-    ties: Literal["first", "seeded"] = "first"
-    softmax_temperature: float = 1.0
+    function: Callable[..., Any] = setting(
+        REQUIRED,
+        "`function(x, answer) -> number`, plain or async; with `combined`, `function(x, [answers]) -> [numbers]`; with "
+        "`takes=task`, it gets the `Task` and the `Candidate` (or their list) instead of texts.",
+        file_type=str,
+    )
+    scale: Scale = setting(None, "The scale of the scores; None is the one that the function was marked with.")
+    combined: bool = result_setting(False, "Whether one call scores all candidates.")
+    takes: Literal["text", "task"] = result_setting("text", "What the function is given.")
+    on_error: Penalty | None = result_setting(
+        None, "The score of a candidate whose scoring failed; None leaves it unscored."
+    )
+    seconds: float | None = result_setting(None, "How long one call may take.", gt=0)
     name: str = field(default="callback", init=False)
-    models: frozenset[str] = field(default=frozenset(), init=False)
+    asks_models: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        self.choosing  # noqa: B018 - checks itself
+        super().__post_init__()
         if not callable(self.function):
             raise ConfigError(f"must be a function, got {self.function!r}", field="function")
-        if self.scale is None:  # pyright: ignore[reportUnnecessaryComparison]
+        if self.scale is None:  # pyright: ignore[reportUnnecessaryComparison] - as given
             object.__setattr__(self, "scale", scale_of(self.function))
-        if self.takes not in ("text", "task"):
-            raise ConfigError(f"must be text or task, got {self.takes!r}", field="takes")
         if self.on_error is not None and math.isinf(self.on_error.score):
             raise ConfigError("a penalty must be finite", field="on_error")
         if self.on_error is not None and not self.scale.low <= self.on_error.score <= self.scale.high:
@@ -77,14 +77,11 @@ class CallbackEvaluator:
         """Call the function on every candidate, or once on all."""
         answers = yield from self._answers(task)
         found = [answer if isinstance(answer, Failure) else self._checked(answer) for answer in answers]
-        failures = [each for each in found if isinstance(each, Failure)]
         scores = np.array([self._worth(each) for each in found], dtype=np.float64)  # (J,)
         return build_evaluation(
-            self.name,
-            self.scale,
+            self,
             task,
             run,
-            self.choosing,
             scores=scores,
             statuses=[self._status(each) for each in found],
             samples=[
@@ -93,7 +90,6 @@ class CallbackEvaluator:
                 else Judgment(candidates=(j,), value=each)
                 for j, each in enumerate(found)
             ],
-            failures=failures,
         )
 
     def _answers(self, task: Task) -> Flow[Sequence[Any]]:
@@ -140,35 +136,16 @@ class CallbackEvaluator:
         return "failed" if self.on_error is None else "penalty"
 
     @property
-    def choosing(self) -> SelectionPolicy:
-        """How a candidate is chosen."""
-        return SelectionPolicy(self.selection, self.ties, self.softmax_temperature)
-
-    @property
     def _function_name(self) -> str:
         return getattr(self.function, "__qualname__", type(self.function).__name__)
 
-    def footprint(self, task: Task) -> Footprint:
-        """It asks no model."""
-        return Footprint(0, 0, 0)
-
-    def check(self) -> None:
-        """Nothing that could be known before."""
-
     def describe(self) -> dict[str, Any]:
         """The function's name and all settings."""
-        scale = self.scale
-        return {
-            "evaluator": self.name,
-            "function": f"{getattr(self.function, '__module__', '')}:{self._function_name}",
-            "scale": [scale.low, None if math.isinf(scale.high) else scale.high, scale.higher_is_better],
-            "aggregation": {
-                "combined": self.combined,
-                "takes": self.takes,
-                "on_error": None if self.on_error is None else self.on_error.score,
-                "seconds": self.seconds,
-                "selection": self.selection,
-                "ties": self.ties,
-                "softmax_temperature": self.softmax_temperature,
-            },
-        }
+        scale, penalty = self.scale, self.on_error
+        return describe_settings(
+            self,
+            evaluator=self.name,
+            function=f"{getattr(self.function, '__module__', '')}:{self._function_name}",
+            scale=[scale.low, None if math.isinf(scale.high) else scale.high, scale.higher_is_better],
+            aggregation={"on_error": None if penalty is None else penalty.score},
+        )

@@ -16,23 +16,23 @@ import numpy as np
 
 from debate.errors import ConfigError, TaskError
 from debate.evaluation import Evaluation
-from debate.evaluators.base import Evaluator, Footprint, RunContext, check_task
+from debate.evaluators.base import Evaluator, RunContext
 from debate.evaluators.ensemble import (
-    common_scale,
-    footprint,
+    EnsembleEvaluator,
     isolate_failures,
-    models,
     rescale,
     scatter_candidates,
     validate_members,
 )
-from debate.evaluators.result import SelectionPolicy, build_evaluation
+from debate.evaluators.result import build_evaluation
 from debate.flow import Flow, gather
-from debate.types import FloatArray, Scale, Task
+from debate.settings import REQUIRED, documented, setting
+from debate.types import FloatArray, Task
 
 
+@documented
 @dataclass(frozen=True, kw_only=True)
-class CrossEvaluator:
+class CrossEvaluator(EnsembleEvaluator):
     """Judges by the name of the model that they stand for; nobody judges what its own model wrote.
 
     >>> CrossEvaluator(judges={"a": ValueEvaluator(model="a"), "b": ValueEvaluator(model="b")})
@@ -45,19 +45,15 @@ class CrossEvaluator:
         TaskError: from `check_task`, for a candidate whose generator is missing or unknown.
     """
 
-    judges: Mapping[str, Evaluator]
-    rule: Literal["exclude_self"] | Mapping[str, str | Sequence[str]] = "exclude_self"
-    """`exclude_self`: all judges but the generator's own. Or {generator: judge, or judges}."""
-    selection: Literal["argmax", "sample"] = "argmax"
-    ties: Literal["first", "seeded"] = "first"
-    softmax_temperature: float = 1.0
+    judges: Mapping[str, Evaluator] = setting(REQUIRED, "The judges, by the name of the model that each stands for.")
+    rule: Literal["exclude_self"] | Mapping[str, str | Sequence[str]] = setting(
+        "exclude_self", "exclude_self: all judges but the generator's own. Or {generator: judge, or list of judges}."
+    )
     name: str = field(default="cross", init=False)
-    scale: Scale = field(init=False)
 
     def __post_init__(self) -> None:
-        self.choosing  # noqa: B018 - checks itself
+        super().__post_init__()
         object.__setattr__(self, "judges", validate_members(self.judges, "judges"))
-        object.__setattr__(self, "scale", common_scale(list(self.judges.values())))
         if isinstance(self.rule, str) and self.rule != "exclude_self":
             raise ConfigError(f"must be exclude_self or a mapping, got {self.rule!r}", field="rule")
         if self.rule == "exclude_self" and len(self.judges) < 2:
@@ -74,9 +70,9 @@ class CrossEvaluator:
                 raise ConfigError(f"nobody judges the texts of {generator!r}", field="rule")
 
     @property
-    def choosing(self) -> SelectionPolicy:
-        """How a candidate is chosen."""
-        return SelectionPolicy(self.selection, self.ties, self.softmax_temperature)
+    def evaluators(self) -> tuple[Evaluator, ...]:
+        """The judges."""
+        return tuple(self.judges.values())
 
     @property
     def _mapping(self) -> dict[str, tuple[str, ...]]:
@@ -87,11 +83,6 @@ class CrossEvaluator:
             generator: (judges,) if isinstance(judges, str) else tuple(sorted(judges))
             for generator, judges in self.rule.items()
         }
-
-    @property
-    def models(self) -> frozenset[str]:
-        """Those of the judges."""
-        return models(self.judges)
 
     def check_task(self, task: Task) -> None:
         """Refuse a task with a candidate of which nobody knows who may judge it."""
@@ -104,7 +95,7 @@ class CrossEvaluator:
                     field=f"candidates.{j}.generator",
                     hint=f"it knows {', '.join(known)}",
                 )
-        check_task(self.judges.values(), task)
+        super().check_task(task)
 
     def flow(self, task: Task, run: RunContext) -> Flow[Evaluation]:
         """Let each judge evaluate what it may, and take the mean."""
@@ -118,13 +109,10 @@ class CrossEvaluator:
         members = [scatter_candidates(each, busy[name], n) for name, each in zip(busy, answers, strict=True)]
         matrix = np.stack([rescale(member, self.scale) for member in members])  # (M, J)
         return build_evaluation(
-            self.name,
-            self.scale,
+            self,
             task,
             run,
-            self.choosing,
             scores=_mean(matrix),
-            failures=[failure for member in members for failure in member.failures],
             members=members,
             details={
                 "judgements": [
@@ -135,26 +123,12 @@ class CrossEvaluator:
             },
         )
 
-    def footprint(self, task: Task) -> Footprint:
-        """All judges side by side."""
-        return footprint(self.judges, task)
-
-    def check(self) -> None:
-        """Check every judge."""
-        for judge in self.judges.values():
-            judge.check()
-
     def describe(self) -> dict[str, Any]:
         """The judges' settings, and who judges whom."""
         return {
-            "evaluator": self.name,
+            **super().describe(),
             "judges": {name: judge.describe() for name, judge in self.judges.items()},
             "rule": {name: list(judges) for name, judges in self._mapping.items()},
-            "aggregation": {
-                "selection": self.selection,
-                "ties": self.ties,
-                "softmax_temperature": self.softmax_temperature,
-            },
         }
 
 

@@ -1,16 +1,16 @@
-"""Evaluators inside an evaluator: each by a name, each failing for itself. Knows nothing of how they are combined."""
+"""Evaluators inside an evaluator: each has a name, and one that fails does not make the others fail."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from debate.errors import ENDS_A_RUN, ConfigError
 from debate.evaluation import Evaluation, failed
-from debate.evaluators.base import Evaluator, Footprint, RunContext
+from debate.evaluators.base import BaseEvaluator, Evaluator, Footprint, RunContext, check_task
 from debate.flow import Flow
 from debate.types import Failure, FloatArray, Judgment, Scale, Task, Transcript, Turn
 
@@ -40,24 +40,8 @@ def validate_members(members: Mapping[str, Evaluator], field: str) -> dict[str, 
     return by_name
 
 
-def models(members: Mapping[str, Evaluator]) -> frozenset[str]:
-    """All models that the members name."""
-    return frozenset[str]().union(*(member.models for member in members.values()))
-
-
-def footprint(members: Mapping[str, Evaluator], task: Task) -> Footprint:
-    """What the members hold side by side, at the largest of each."""
-    each = [member.footprint(task) for member in members.values()]
-    return Footprint(
-        characters=max(one.characters for one in each),
-        replies=max(one.replies for one in each),
-        max_tokens=max(one.max_tokens for one in each),
-        prompts=sum(one.prompts for one in each),
-    )
-
-
 def isolate_failures(member: Evaluator, task: Task, run: RunContext) -> Flow[Evaluation]:
-    """A member's flow, whose exceptions are a failed evaluation of its own and end nobody else's."""
+    """A member's flow; an exception in it becomes a failed evaluation of that member alone."""
     try:
         evaluation = yield from member.flow(task, run)
         fault = _fault(evaluation, len(task.candidates))
@@ -83,10 +67,44 @@ def _fault(evaluation: Evaluation, n: int) -> str | None:
     return None
 
 
-def common_scale(members: Sequence[Evaluator]) -> Scale:
-    """The members' scale if they share one, or else 0..10."""
-    scales = {member.scale for member in members}
-    return scales.pop() if len(scales) == 1 else TEN
+@dataclass(frozen=True, kw_only=True)
+class EnsembleEvaluator(BaseEvaluator):
+    """An evaluator that combines the evaluations of others."""
+
+    @property
+    def evaluators(self) -> tuple[Evaluator, ...]:
+        """All evaluators that it may ask."""
+        raise NotImplementedError
+
+    @property
+    def scale(self) -> Scale:
+        """The evaluators' scale if they share one, or else 0..10."""
+        scales = {each.scale for each in self.evaluators}
+        return scales.pop() if len(scales) == 1 else TEN
+
+    @property
+    def models(self) -> frozenset[str]:
+        """Names of the models that the evaluators ask for."""
+        return frozenset[str]().union(*(each.models for each in self.evaluators))
+
+    def check_task(self, task: Task) -> None:
+        """Raise a `TaskError` for a task that one of the evaluators cannot evaluate."""
+        check_task(self.evaluators, task)
+
+    def footprint(self, task: Task) -> Footprint:
+        """The evaluators side by side, at the largest of each."""
+        each = [evaluator.footprint(task) for evaluator in self.evaluators]
+        return Footprint(
+            characters=max(one.characters for one in each),
+            replies=max(one.replies for one in each),
+            max_tokens=max(one.max_tokens for one in each),
+            prompts=sum(one.prompts for one in each),
+        )
+
+    def check(self) -> None:
+        """Check every evaluator."""
+        for evaluator in self.evaluators:
+            evaluator.check()
 
 
 def rescale(evaluation: Evaluation, scale: Scale) -> FloatArray:

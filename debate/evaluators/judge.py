@@ -1,62 +1,46 @@
-"""What the evaluators that ask a judge short questions have in common: model, sampling, templates, retries, choice.
+"""What the evaluators that ask a model short questions share: settings, calls and prompts.
 
-Knows nothing of what is asked.
-
-The prompts of a judge that does not debate: the rules, the input, what is to be judged, why the last reply failed.
+A prompt states the rules, the input, what is to be judged, and why the last reply failed:
 
     NAME/system.j2     what to judge by, and how to reply                  the same for every task
     judge/task.j2      the input and its context                           the same for every question on a task
     NAME/ask.j2        the candidate, the candidates, or the step          last
     judge/retry.j2     why the last reply could not be used                only when asking again
 
-Templates that are empty make no message. Knows nothing of what the reply is worth.
+Templates that are empty make no message.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
-from debate.errors import ConfigError, ReplyError
-from debate.evaluators.base import Footprint
-from debate.evaluators.result import SelectionPolicy
-from debate.flow import Block, Generate, Prompt
+from debate.errors import ReplyError
+from debate.evaluators.base import Footprint, PromptingEvaluator
+from debate.flow import Block, Completion, Flow, Generate, Parsed, Prompt, generate_parsed
+from debate.parsing.values import ValueReader
+from debate.settings import describe_settings, setting
 from debate.templates import Templates, Trusted, delimiter_of
-from debate.types import Sampling, Scale, Task
+from debate.types import Judgment, Sampling, Scale, Task
 
+T = TypeVar("T")
 _RULES_CHARACTERS = 2000
+TEMPLATE_HELP = "The folder of the templates that ask, `FOLDER/system.j2` and `FOLDER/ask.j2`."
 
 
 @dataclass(frozen=True, kw_only=True)
-class JudgeSettings:
-    """A judge that is asked short questions, each by itself.
+class JudgeSettings(PromptingEvaluator):
+    """Settings of a model that is asked short questions, each by itself.
 
     Raises:
         TemplateError, ConfigError: for settings that cannot work.
     """
 
-    model: str | None = None
-    """None is the run's model."""
-    sampling: Sampling = Sampling()
-    """What is None is taken from the evaluator's own defaults."""
-    reasoning_chars: int = 600
-    """Longest reasoning that the reply's schema allows."""
-    retries: int = 2
-    """How often an unreadable reply is asked again."""
-    templates: Templates | str | Path | None = None
-    """A folder whose templates go before the built-in ones."""
-    selection: Literal["argmax", "sample"] = "argmax"
-    ties: Literal["first", "seeded"] = "first"
-    softmax_temperature: float = 1.0
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.templates, Templates):
-            object.__setattr__(self, "templates", Templates(self.templates))
-        self._at_least("retries", 0)
-        self._at_least("reasoning_chars", 1)
-        self.choosing  # noqa: B018 - checks itself
+    model: str | None = setting(None, "The model that is asked; None is the run's.")
+    sampling: Sampling = setting(Sampling(), "Sampling parameters over the evaluator's own.")
+    reasoning_chars: int = setting(600, "Longest reasoning in a reply, in characters.", ge=1)
+    template: str = setting("", TEMPLATE_HELP)
 
     @property
     def models(self) -> frozenset[str]:
@@ -64,18 +48,7 @@ class JudgeSettings:
         return frozenset() if self.model is None else frozenset({self.model})
 
     @property
-    def choosing(self) -> SelectionPolicy:
-        """How a candidate is chosen."""
-        return SelectionPolicy(self.selection, self.ties, self.softmax_temperature)
-
-    @property
-    def prompt_templates(self) -> Templates:
-        """The templates in force."""
-        assert isinstance(self.templates, Templates)
-        return self.templates
-
-    @property
-    def drawing(self) -> Sampling:
+    def effective_sampling(self) -> Sampling:
         """The sampling in force, with room for the longest reply the schema allows (two characters a token)."""
         return self.sampling.over(Sampling(temperature=self._temperature, max_tokens=self._longest_reply))
 
@@ -90,56 +63,55 @@ class JudgeSettings:
     def footprint(self, task: Task) -> Footprint:
         """One prompt with all of the task, and one reply."""
         texts = [task.x, *task.context, *(candidate.text for candidate in task.candidates)]
-        return Footprint(_RULES_CHARACTERS + sum(map(len, texts)), 1, self.drawing.max_tokens or 0)
+        return Footprint(_RULES_CHARACTERS + sum(map(len, texts)), 1, self.effective_sampling.max_tokens or 0)
 
-    def request(
+    def ask(
         self,
-        task: Task,
-        prompt: Prompt,
+        prompts: JudgePrompts,
+        question: Block,
+        read: Callable[[Completion], T],
+        *,
         schema: Mapping[str, Any] | None,
         key: tuple[str | int, ...],
-        attempt: int,
         **info: Any,
-    ) -> Generate:
-        """A call of this judge's."""
-        return Generate(
-            prompt=prompt,
-            sampling=self.drawing,
-            schema=schema,
-            model=self.model,
-            sample_key=key,
-            attempt=attempt,
-            info={"task_id": task.id, "attempt": attempt, **info},
-        )
+    ) -> Flow[Parsed[T]]:
+        """Ask a question until `read` takes the reply; each time the prompt says what was wrong with the last one."""
 
-    def _describe(self, *templates: str, aggregation: Mapping[str, Any], **own: Any) -> dict[str, Any]:
-        """The settings that all judges have, and the evaluator's own."""
-        return {
-            **own,
-            "model": self.model,
-            "sampling": self.drawing.to_dict(),
-            "reasoning_chars": self.reasoning_chars,
-            "templates": self.prompt_templates.fingerprint(*templates),
-            "aggregation": {
-                "retries": self.retries,
-                "selection": self.selection,
-                "ties": self.ties,
-                "softmax_temperature": self.softmax_temperature,
-                **aggregation,
-            },
-        }
+        def call(attempt: int, error: ReplyError | None) -> Generate:
+            return Generate(
+                prompt=prompts.prompt(question, error),
+                sampling=self.effective_sampling,
+                schema=schema,
+                model=self.model,
+                sample_key=key,
+                attempt=attempt,
+                info={"task_id": prompts.task_id, "attempt": attempt, **info},
+            )
 
-    def _at_least(self, name: str, least: int) -> None:
-        value = getattr(self, name)
-        is_whole = isinstance(value, int) and not isinstance(value, bool)
-        self._require(name, is_whole and value >= least, f"must be a whole number, at least {least}")
+        return generate_parsed(call, read, self.retries)
 
-    def _require(self, name: str, is_fine: bool, rule: str) -> None:
-        if not is_fine:
-            raise ConfigError(f"{rule}, got {getattr(self, name)!r}", field=name)
+    def describe(self) -> dict[str, Any]:
+        """The settings as plain data; those that shape no prompt stand under `aggregation`."""
+        return self._describe(evaluator=self.name)
 
-    def _one_of(self, name: str, allowed: tuple[str, ...]) -> None:
-        self._require(name, getattr(self, name) in allowed, f"must be one of {', '.join(allowed)}")
+    @property
+    def _template_names(self) -> tuple[str, ...]:
+        """The templates that it renders."""
+        return names(self.template)
+
+    def _describe(self, **own: Any) -> dict[str, Any]:
+        fingerprint = self.prompt_templates.fingerprint(*self._template_names)
+        return describe_settings(self, sampling=self.effective_sampling.to_dict(), templates=fingerprint, **own)
+
+
+def reading(reader: ValueReader) -> Callable[[Completion], float]:
+    """A reader of replies as a reader of completions."""
+    return lambda said: reader(said.text, finish_reason=said.finish_reason)
+
+
+def judgment(asked: Parsed[Any], **about: Any) -> Judgment:
+    """The record of a reply; `about` holds what it is about and what was read from it."""
+    return Judgment(text=asked.text, failure=asked.failure, rejected=asked.rejected, **about)
 
 
 TASK, RETRY = "judge/task.j2", "judge/retry.j2"
@@ -162,6 +134,7 @@ class JudgePrompts:
         *,
         shows: Literal["all", "input", "nothing"] = "all",
     ) -> None:
+        self.task_id = task.id
         self._templates = templates
         self._system, _, self._ask, _ = names(template)
         self._rules = (templates.render(self._system, rules),)

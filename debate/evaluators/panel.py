@@ -1,4 +1,4 @@
-"""Several evaluators judge the same candidates, and their scores are combined (the hybrid evaluations of seed 000).
+"""Several evaluators judge the same candidates, and their scores are combined.
 
     gather: each member's own flow;  a member that failed is replaced by its reserve, if it has one
     combine what they scored by how far they agree -> scores
@@ -10,24 +10,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, cast
 
 import numpy as np
 
 from debate.errors import ConfigError
 from debate.evaluation import Evaluation
-from debate.evaluators.base import Evaluator, Footprint, RunContext, check_task
-from debate.evaluators.ensemble import common_scale, footprint, isolate_failures, models, rescale, validate_members
-from debate.evaluators.result import SelectionPolicy, build_evaluation
+from debate.evaluators.base import Evaluator, RunContext
+from debate.evaluators.ensemble import EnsembleEvaluator, isolate_failures, rescale, validate_members
+from debate.evaluators.result import build_evaluation
 from debate.flow import Flow, gather
 from debate.scoring.agreement import RankMethod, Rule, agreement, combine, consensus
-from debate.types import FloatArray, Scale, Task
+from debate.settings import REQUIRED, describe_settings, documented, result_setting, setting
+from debate.types import FloatArray, Task
 
-By = Literal["scores", "ranks"]
 
-
+@documented
 @dataclass(frozen=True, kw_only=True)
-class PanelEvaluator:
+class PanelEvaluator(EnsembleEvaluator):
     """A panel of evaluators.
 
     >>> PanelEvaluator(members={"strict": ValueEvaluator(model="a"), "kind": ValueEvaluator(model="b")})
@@ -40,60 +40,53 @@ class PanelEvaluator:
         ConfigError: for settings that cannot work.
     """
 
-    members: Mapping[str, Evaluator]
-    by: By = "scores"
-    """What agreement is: `scores`, how close the members' scores of one candidate are; `ranks`, how far they rank the
-    candidates alike (rank correlation)."""
-    formula: Literal["scale", "seed"] = "scale"
-    """Of the agreement of scores; see `debate.scoring.agreement.agreement`."""
-    ranks: RankMethod = "spearman"
-    threshold: float | None = None
-    """Above it `above` makes the score, else `below`. None is 0.8 for scores and 0.7 for ranks, as in seed 000."""
-    above: Rule = "mean"
-    below: Rule | None = None
-    """None is `worst` for scores, and for ranks `weighted` where there are weights, else `mean`."""
-    weights: Mapping[str, float] | None = None
-    """By member, for the rule `weighted`."""
-    quorum: int | None = None
-    """Members that must have scored a candidate; None is more than half."""
-    reserves: Mapping[str, Evaluator] = field(default_factory=dict[str, Evaluator])
-    """Who takes a member's place when it fails, by the member's name."""
-    selection: Literal["argmax", "sample"] = "argmax"
-    ties: Literal["first", "seeded"] = "first"
-    softmax_temperature: float = 1.0
+    members: Mapping[str, Evaluator] = setting(REQUIRED, "The evaluators, by name.")
+    by: Literal["scores", "ranks"] = result_setting(
+        "scores",
+        "What agreement is. scores: how close the members' scores of a candidate are. ranks: the correlation of the "
+        "members' rankings of the candidates.",
+    )
+    formula: Literal["scale", "unscaled"] = result_setting(
+        "scale", "How agreement of scores is computed; see `debate.scoring.agreement.agreement`."
+    )
+    ranks: RankMethod = result_setting("spearman", "Which rank correlation is taken.")
+    threshold: float | None = result_setting(
+        None, "With more agreement, `above` makes the score, else `below`; None is 0.8 for scores and 0.7 for ranks."
+    )
+    above: Rule = result_setting("mean", "The rule above the threshold.")
+    below: Rule | None = result_setting(
+        None, "The rule below it; None is worst for scores, and for ranks weighted where there are weights, else mean."
+    )
+    weights: Mapping[str, float] | None = result_setting(None, "A weight per member, for the rule weighted.")
+    quorum: int | None = result_setting(
+        None, "Members that must have scored a candidate; None is more than half.", ge=1
+    )
+    reserves: Mapping[str, Evaluator] = setting(
+        dict, "The evaluator that replaces a member which failed, by the member's name."
+    )
     name: str = field(default="panel", init=False)
-    scale: Scale = field(init=False)
 
     def __post_init__(self) -> None:
-        self.choosing  # noqa: B018 - checks itself
-        set_ = object.__setattr__
-        set_(self, "members", validate_members(self.members, "members"))
+        super().__post_init__()
+        object.__setattr__(self, "members", validate_members(self.members, "members"))
         if self.reserves:
-            set_(self, "reserves", validate_members(self.reserves, "reserves"))
+            object.__setattr__(self, "reserves", validate_members(self.reserves, "reserves"))
         for name in self.reserves.keys() - self.members.keys():
             raise ConfigError(f"{name!r} is no member; there are {', '.join(self.members)}", field="reserves")
-        everybody = [*self.members.values(), *self.reserves.values()]
-        set_(self, "scale", common_scale(everybody))
         n = len(self.members)
-        if self.quorum is not None and not 1 <= self.quorum <= n:
+        if self.quorum is not None and self.quorum > n:
             raise ConfigError(f"must lie in 1..{n}, or be None, got {self.quorum}", field="quorum")
         if "weighted" in (self.above, self.rule_below) and self.weights is None:
-            raise ConfigError("the rule 'weighted' needs one a member", field="weights")
+            raise ConfigError("the rule 'weighted' needs a weight per member", field="weights")
         if self.weights is not None:
             self._check_weights(self.weights)
-        for name, allowed in (("by", get_args(By)), ("formula", ("scale", "seed")), ("ranks", get_args(RankMethod))):
-            if getattr(self, name) not in allowed:
-                raise ConfigError(f"must be one of {', '.join(allowed)}, got {getattr(self, name)!r}", field=name)
-        for name, rule in (("above", self.above), ("below", self.rule_below)):
-            if rule not in get_args(Rule):
-                raise ConfigError(f"must be one of {', '.join(get_args(Rule))}, got {rule!r}", field=name)
         if self.formula == "scale" and self.by == "scores" and np.isinf(self.scale.high):
-            raise ConfigError("the members' scale has no end; take formula='seed' or by='ranks'", field="formula")
+            raise ConfigError("the members' scale has no end; take formula='unscaled' or by='ranks'", field="formula")
 
     @property
-    def choosing(self) -> SelectionPolicy:
-        """How a candidate is chosen."""
-        return SelectionPolicy(self.selection, self.ties, self.softmax_temperature)
+    def evaluators(self) -> tuple[Evaluator, ...]:
+        """The members and their reserves."""
+        return (*self.members.values(), *self.reserves.values())
 
     def _check_weights(self, weights: object) -> None:
         if not isinstance(weights, Mapping) or cast("Mapping[str, Any]", weights).keys() != self.members.keys():
@@ -101,11 +94,6 @@ class PanelEvaluator:
         for name, weight in cast("Mapping[str, Any]", weights).items():
             if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 < weight < np.inf:
                 raise ConfigError(f"must be above 0 and finite, got {weight!r}", field=f"weights.{name}")
-
-    @property
-    def models(self) -> frozenset[str]:
-        """Those of the members and their reserves."""
-        return models(self.members) | models(self.reserves)
 
     @property
     def quorum_size(self) -> int:
@@ -118,10 +106,6 @@ class PanelEvaluator:
         if self.below is not None:
             return self.below
         return "worst" if self.by == "scores" else "mean" if self.weights is None else "weighted"
-
-    def check_task(self, task: Task) -> None:
-        """Refuse a task that a member cannot evaluate."""
-        check_task((*self.members.values(), *self.reserves.values()), task)
 
     def flow(self, task: Task, run: RunContext) -> Flow[Evaluation]:
         """Let every member evaluate `task`, and combine."""
@@ -138,13 +122,10 @@ class PanelEvaluator:
         scores = np.where(votes >= self.quorum_size, scores, np.nan)  # (J,)
         members = [*seated.values(), *(first[name] for name in replaced)]
         return build_evaluation(
-            self.name,
-            self.scale,
+            self,
             task,
             run,
-            self.choosing,
             scores=scores,
-            failures=[failure for member in members for failure in member.failures],
             members=members,
             details={
                 "members": {name: n for n, name in enumerate(seated)},
@@ -183,32 +164,16 @@ class PanelEvaluator:
         }
         return combined.scores, details
 
-    def footprint(self, task: Task) -> Footprint:
-        """All members side by side."""
-        return footprint(self.members, task)
-
-    def check(self) -> None:
-        """Check every member."""
-        for member in (*self.members.values(), *self.reserves.values()):
-            member.check()
-
     def describe(self) -> dict[str, Any]:
-        """The members' settings; how they are combined under `aggregation`."""
-        return {
-            "evaluator": self.name,
-            "members": {name: member.describe() for name, member in self.members.items()},
-            "reserves": {name: member.describe() for name, member in self.reserves.items()},
-            "aggregation": {
-                "by": self.by,
-                "formula": self.formula,
-                "ranks": self.ranks,
-                "threshold": self.threshold,
-                "above": self.above,
+        """The members' settings; how they are combined stands under `aggregation`."""
+        return describe_settings(
+            self,
+            evaluator=self.name,
+            members={name: member.describe() for name, member in self.members.items()},
+            reserves={name: member.describe() for name, member in self.reserves.items()},
+            aggregation={
                 "below": self.rule_below,
                 "weights": None if self.weights is None else dict(self.weights),
                 "quorum": self.quorum_size,
-                "selection": self.selection,
-                "ties": self.ties,
-                "softmax_temperature": self.softmax_temperature,
             },
-        }
+        )

@@ -1,93 +1,88 @@
-"""From scores to an evaluation: probabilities, the selected candidate, ties, status. Knows no particular evaluator."""
+"""From scores to an evaluation: probabilities, the selected candidate, ties, status and error text."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from debate.errors import ConfigError
 from debate.evaluation import Evaluation
-from debate.evaluators.base import RunContext
+from debate.evaluators.base import BaseEvaluator, RunContext
 from debate.hashing import derive
 from debate.scoring.tensor import softmax
 from debate.selection import argmax, sample, tied_best
-from debate.types import Failure, FloatArray, Judgment, Scale, ScoreStatus, Status, Task
-
-
-@dataclass(frozen=True, slots=True)
-class SelectionPolicy:
-    """How a candidate is chosen by the scores. Shapes no prompt.
-
-    Raises:
-        ConfigError: for settings that it does not have.
-    """
-
-    selection: Literal["argmax", "sample"] = "argmax"
-    ties: Literal["first", "seeded"] = "first"
-    softmax_temperature: float = 1.0
-
-    def __post_init__(self) -> None:
-        for name, allowed in (("selection", ("argmax", "sample")), ("ties", ("first", "seeded"))):
-            if getattr(self, name) not in allowed:
-                raise ConfigError(f"must be one of {', '.join(allowed)}, got {getattr(self, name)!r}", field=name)
-        if not 0 < self.softmax_temperature < math.inf:
-            problem = f"must be above 0 and finite, got {self.softmax_temperature!r}"
-            raise ConfigError(problem, field="softmax_temperature")
-
-    def choose(self, scores: FloatArray, higher_is_better: bool, run: RunContext, task: Task) -> dict[str, Any]:
-        """`probabilities`, `selected` and `tied` of an evaluation, from its scores (J,) alone."""
-        seed = derive(run.seed, "select", task.id)
-        rising = scores if higher_is_better else -scores  # (J,), best highest
-        probabilities = softmax(rising, self.softmax_temperature)  # (J,)
-        if self.selection == "sample":
-            selected = sample(probabilities, seed)
-        else:
-            selected = argmax(rising, self.ties, seed)
-        return {"probabilities": probabilities, "selected": selected, "tied": tied_best(rising)}
+from debate.types import Failure, FloatArray, Judgment, ScoreStatus, Status, StopReason, Task
 
 
 def build_evaluation(
-    name: str,
-    scale: Scale,
+    evaluator: BaseEvaluator,
     task: Task,
     run: RunContext,
-    choosing: SelectionPolicy,
     *,
     scores: FloatArray,
-    statuses: Sequence[ScoreStatus] = (),
-    samples: Sequence[Judgment] = (),
-    failures: Sequence[Failure] = (),
+    statuses: Sequence[ScoreStatus] | None = None,
+    failures: Sequence[Failure] | None = None,
     members: Sequence[Evaluation] = (),
-    details: Mapping[str, Any] | None = None,
-    has_converged: bool = False,
+    samples: Sequence[Judgment] = (),
+    stop_reason: StopReason | None = None,
+    n_turns: int | None = None,
+    **parts: Any,
 ) -> Evaluation:
-    """The evaluation that some scores (J,) on a scale make; NaN is unscored."""
-    statuses = tuple(statuses) or tuple[ScoreStatus, ...]("failed" if bad else "ok" for bad in np.isnan(scores))
+    """The evaluation of `task` that follows from its scores.
+
+    scores: (J,), on the evaluator's scale; NaN is unscored. statuses: how each score was obtained; None is `failed`
+    where it is NaN, else `ok`. failures: None is those of the samples and of the members. n_turns: how many turns a
+    debate took; None for other evaluators. parts: further fields of `Evaluation`.
+    """
+    found = tuple(_failures(samples, members) if failures is None else failures)
+    is_missing = np.isnan(scores)  # (J,)
+    if statuses is None:
+        statuses = ["failed" if missing else "ok" for missing in is_missing]
+    if n_turns is None and is_missing.all():
+        stop_reason = "failed"
     return Evaluation(
         task_id=task.id,
-        evaluator=name,
-        status=_status(scores, statuses, failures, members),
-        error=_error(failures, members, statuses),
-        scale=scale,
+        evaluator=evaluator.name,
+        status=_status(is_missing, statuses, found, members),
+        error=_error(found, members, statuses) if n_turns is None else _turns_failed(found, n_turns),
+        scale=evaluator.scale,
         scores=scores,
-        statuses=statuses,
-        **choosing.choose(scores, scale.higher_is_better, run, task),
-        stop_reason="failed" if np.isnan(scores).all() else "converged" if has_converged else None,
-        failures=tuple(failures),
+        statuses=tuple(statuses) if n_turns is None else (),
+        **_select(evaluator, scores, task, run),
+        stop_reason=stop_reason,
+        failures=found,
         members=tuple(members),
         samples=tuple(samples),
-        details=dict(details or {}),
+        **parts,
     )
 
 
+def _select(evaluator: BaseEvaluator, scores: FloatArray, task: Task, run: RunContext) -> dict[str, Any]:
+    """`probabilities`, `selected` and `tied` of an evaluation, from its scores (J,) alone."""
+    seed = derive(run.seed, "select", task.id)
+    rising = scores if evaluator.scale.higher_is_better else -scores  # (J,), best highest
+    probabilities = softmax(rising, evaluator.softmax_temperature)  # (J,)
+    if evaluator.selection == "sample":
+        selected = sample(probabilities, seed) if probabilities.any() else None
+    else:
+        selected = argmax(rising, evaluator.ties, seed)
+    return {"probabilities": probabilities, "selected": selected, "tied": tied_best(rising)}
+
+
+def _failures(samples: Sequence[Judgment], members: Sequence[Evaluation]) -> list[Failure]:
+    own = [sample.failure for sample in samples if sample.failure is not None]
+    return [*own, *(failure for member in members for failure in member.failures)]
+
+
 def _status(
-    scores: FloatArray, statuses: Sequence[ScoreStatus], failures: Sequence[Failure], members: Sequence[Evaluation]
+    is_missing: NDArray[np.bool_],
+    statuses: Sequence[ScoreStatus],
+    failures: Sequence[Failure],
+    members: Sequence[Evaluation],
 ) -> Status:
-    if np.isnan(scores).all():
+    if is_missing.all():
         return "failed"
     is_whole = not failures and "failed" not in statuses and all(member.status == "ok" for member in members)
     return "ok" if is_whole else "partial"
@@ -102,3 +97,11 @@ def _error(failures: Sequence[Failure], members: Sequence[Evaluation], statuses:
         return f"{broken.evaluator}: {broken.error}"
     n_failed = sum(status == "failed" for status in statuses)
     return f"{n_failed} of {len(statuses)} candidates were not scored" if n_failed else None
+
+
+def _turns_failed(failures: Sequence[Failure], n_turns: int) -> str | None:
+    if not failures:
+        return None
+    first = failures[0]
+    place = f" ({first.agent}, round {first.round + 1})" if first.round is not None else ""
+    return f"{len(failures)} of {n_turns} turns failed; the first{place}: {first.message}"

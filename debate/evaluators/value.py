@@ -1,4 +1,4 @@
-"""Each candidate valued by itself, several times (Tree of Thoughts' `get_value`, seed 000), as a flow.
+"""Each candidate valued by itself, several times (Yao et al. 2023), as a flow.
 
     gather: for each candidate, for each sample:  ask, read -> a value
     reduce the samples of a candidate -> its score
@@ -10,26 +10,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 
-from debate.compat import is_compat
-from debate.errors import ConfigError, ReplyError
+from debate.errors import ConfigError
 from debate.evaluation import Evaluation
 from debate.evaluators.base import RunContext
 from debate.evaluators.early_stop import EarlyStop
-from debate.evaluators.judge import JudgePrompts, JudgeSettings, check, names, rules
+from debate.evaluators.judge import TEMPLATE_HELP, JudgePrompts, JudgeSettings, check, judgment, reading, rules
 from debate.evaluators.result import build_evaluation
-from debate.flow import Block, Completion, Flow, Generate, Parsed, gather, generate_parsed
+from debate.flow import Block, Flow, Parsed, gather
 from debate.parsing.values import JsonField, ValueReader
-from debate.scoring.reducers import Reduction, confidence, reduce_samples, summarise
-from debate.types import Judgment, Scale, ScoreStatus, Task
+from debate.scoring.reducers import Reduction, confidence, reduce_samples, summarize
+from debate.settings import documented, result_setting, setting
+from debate.types import Scale, ScoreStatus, Task
 
 Duplicates = Literal["share", "zero", "evaluate"]
 
 
+@documented
 @dataclass(frozen=True, kw_only=True)
 class ValueEvaluator(JudgeSettings):
     """The worth of each candidate, as the mean, sum or median of several samples.
@@ -40,29 +40,23 @@ class ValueEvaluator(JudgeSettings):
     `duplicate_of` {index: index of the equal candidate before it}.
     """
 
-    samples: int = 3
-    """How often each candidate is valued."""
-    reader: ValueReader = JsonField("value")
-    reduce: Reduction = "mean"
-    duplicates: Duplicates = "share"
-    """What a text gets that stands there before: `share` its score, `zero` 0 (Tree of Thoughts), or `evaluate` a score
-    of its own."""
-    early_stop: EarlyStop | None = None
-    min_ok: int = 1
-    """Samples that must have been read for a candidate to have a score."""
-    template: str = "value"
-    """Which set of templates asks: `value/system.j2`, `value/ask.j2`."""
-    compat: Literal["tot"] | None = None
-    """`tot`: samples that all failed are worth 0, as in Tree of Thoughts."""
+    samples: int = result_setting(3, "How often each candidate is valued.", ge=1)
+    reader: ValueReader = setting(JsonField("value"), "How the value is read from a reply.")
+    reduce: Reduction = result_setting("mean", "How the samples of a candidate make its score.")
+    duplicates: Duplicates = result_setting(
+        "share",
+        "What a candidate with the text of an earlier one gets. share: its score. zero: 0 (Yao et al. 2023). "
+        "evaluate: samples of its own.",
+    )
+    early_stop: EarlyStop | None = result_setting(None, "When to stop sampling; None is never.")
+    min_ok: int = result_setting(1, "Samples that must have been read for a candidate to have a score.", ge=1)
+    template: str = setting("value", TEMPLATE_HELP)
     name: str = field(default="value", init=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        is_compat(self.compat, "tot")
-        self._at_least("samples", 1)
-        self._require("min_ok", 1 <= self.min_ok <= self.samples, f"must lie in 1..{self.samples}")
-        self._one_of("reduce", ("mean", "sum", "median"))
-        self._one_of("duplicates", ("share", "zero", "evaluate"))
+        if self.min_ok > self.samples:
+            raise ConfigError(f"must lie in 1..{self.samples}, got {self.min_ok}", field="min_ok")
         if self.early_stop is not None and self.reduce == "sum":
             hint = "candidates with fewer samples would have smaller sums; take the mean"
             raise ConfigError("does not go with an early stop", field="reduce", hint=hint)
@@ -74,7 +68,7 @@ class ValueEvaluator(JudgeSettings):
         if self.reduce == "sum":
             ends = (scale.low, scale.low * self.samples, scale.high, scale.high * self.samples)
             scale = Scale(min(ends), max(ends), scale.higher_is_better)
-        if self.compat or self.duplicates == "zero":
+        if self.duplicates == "zero":
             scale = Scale(min(scale.low, 0.0), max(scale.high, 0.0), scale.higher_is_better)
         return scale
 
@@ -129,19 +123,21 @@ class ValueEvaluator(JudgeSettings):
                 scores[j] = 0.0 if self.duplicates == "zero" else scores[original]
                 status = "duplicate" if self.duplicates == "zero" or status == "ok" else status
             statuses.append(status)
-        samples = [_sample(j, s, answer) for j in asked for s, answer in enumerate(asked[j])]
-        summaries = [summarise(_values(asked[original])) for original in first]
+        samples = [
+            judgment(answer, candidates=(j,), sample=s, value=answer.value)
+            for j in asked
+            for s, answer in enumerate(asked[j])
+        ]
+        summaries = [summarize(_values(asked[original])) for original in first]
         trust = [confidence(_values(asked[original]), self.reader.scale) for original in first]
+        stopped_early = bool(self.early_stop) and len(samples) < len(asked) * self.samples
         return build_evaluation(
-            self.name,
-            self.scale,
+            self,
             task,
             run,
-            self.choosing,
             scores=scores,
             statuses=statuses,
             samples=samples,
-            failures=[sample.failure for sample in samples if sample.failure is not None],
             details={
                 "n_ok": [summary.n_ok for summary in summaries],
                 "n_failed": [summary.n_failed for summary in summaries],
@@ -149,37 +145,20 @@ class ValueEvaluator(JudgeSettings):
                 "confidence": trust,
                 "duplicate_of": {str(j): original for j, original in enumerate(first) if j != original},
             },
-            has_converged=bool(self.early_stop) and sum(map(len, asked.values())) < len(asked) * self.samples,
+            stop_reason="converged" if stopped_early else None,
         )
 
     def _score(self, asked: Sequence[Parsed[float]], is_unread: bool) -> tuple[float, ScoreStatus]:
         if is_unread:
-            return (0.0 if self.early_stop and self.early_stop.compat else np.nan), "skipped"
+            return np.nan, "skipped"
         values = _values(asked)
-        if summarise(values).n_ok < self.min_ok:
-            return (0.0 if self.compat else np.nan), "failed"
+        if summarize(values).n_ok < self.min_ok:
+            return np.nan, "failed"
         return reduce_samples(values, self.reduce), "ok"
 
     def check(self) -> None:
         """Render every template once; raises `TemplateError` with file and line."""
         check(self.prompt_templates, self.template, self.prompt_rules, {"candidate": "candidate"})
-
-    def describe(self) -> dict[str, Any]:
-        """All settings; those that shape no prompt under `aggregation`."""
-        return self._describe(
-            *names(self.template),
-            evaluator=self.name,
-            reader=repr(self.reader),
-            template=self.template,
-            aggregation={
-                "samples": self.samples,
-                "reduce": self.reduce,
-                "duplicates": self.duplicates,
-                "early_stop": None if self.early_stop is None else self.early_stop.to_dict(),
-                "min_ok": self.min_ok,
-                "compat": self.compat,
-            },
-        )
 
     @property
     def prompt_rules(self) -> dict[str, Any]:
@@ -203,16 +182,10 @@ class _Questions:
         if j not in self._blocks:
             text = self._task.candidates[j].text
             self._blocks[j] = self._prompts.question({"candidate": text}, text)
-        return generate_parsed(partial(self._call, j, s), self._read, self._evaluator.retries)
-
-    def _call(self, j: int, s: int, attempt: int, error: ReplyError | None) -> Generate:
         # Equal texts have equal prompts: one that is valued by itself all the same is another sample.
         key = ("value", s, self._occurrence[j]) if self._occurrence[j] else ("value", s)
-        prompt = self._prompts.prompt(self._blocks[j], error)
-        return self._evaluator.request(self._task, prompt, self._schema, key, attempt, candidate=j, sample=s)
-
-    def _read(self, said: Completion) -> float:
-        return self._evaluator.reader(said.text, finish_reason=said.finish_reason)
+        read, schema = reading(self._evaluator.reader), self._schema
+        return self._evaluator.ask(self._prompts, self._blocks[j], read, schema=schema, key=key, candidate=j, sample=s)
 
 
 def _first_of_equals(task: Task) -> tuple[int, ...]:
@@ -233,14 +206,3 @@ def _occurrences(task: Task) -> list[int]:
 
 def _values(asked: Sequence[Parsed[float]]) -> list[float | None]:
     return [answer.value for answer in asked]
-
-
-def _sample(j: int, s: int, asked: Parsed[float]) -> Judgment:
-    return Judgment(
-        candidates=(j,),
-        sample=s,
-        value=asked.value,
-        text=asked.text,
-        failure=asked.failure,
-        rejected=asked.rejected,
-    )

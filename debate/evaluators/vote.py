@@ -1,4 +1,4 @@
-"""The candidates compared with one another by ballots (`get_votes`, seed 000; Tree of Thoughts), as a flow.
+"""The candidates compared with one another by ballots (Yao et al. 2023), as a flow.
 
     gather: for each ballot:  show the candidates in an order of its own, ask, read -> a ranking
     count the ballots -> scores
@@ -21,12 +21,13 @@ from debate.errors import ConfigError, ReplyError
 from debate.evaluation import Evaluation
 from debate.evaluators.base import RunContext
 from debate.evaluators.debate.candidate_order import label
-from debate.evaluators.judge import JudgePrompts, JudgeSettings, check, names
+from debate.evaluators.judge import TEMPLATE_HELP, JudgePrompts, JudgeSettings, check, judgment
 from debate.evaluators.result import build_evaluation
-from debate.flow import Completion, Flow, Generate, Parsed, gather, generate_parsed
+from debate.flow import Completion, Flow, Parsed, gather
 from debate.hashing import derive
 from debate.parsing.ballots import read_json_ballot
 from debate.parsing.schema import bounded_text, object_of
+from debate.settings import documented, result_setting, setting
 from debate.templates import Trusted
 from debate.types import FloatArray, Judgment, Scale, Task
 from debate.voting import (
@@ -65,36 +66,32 @@ class _Ballot:
         return {label(place): j for place, j in enumerate(self.shown)}
 
 
+@documented
 @dataclass(frozen=True, kw_only=True)
 class VoteEvaluator(JudgeSettings):
     """The candidates ranked by ballots: whole rankings, one choice each, or pairs.
 
     >>> VoteEvaluator(ballots=5, ballot="ranking", count="borda_span")
 
-    Scores are on 0..10 (Borda as in seed 000, or `borda_span`, by which the unanimous last has 0; Copeland); plurality
-    counts votes, on 0..ballots. `details`: `ballots` {`valid`, `rejected`, `reasons`}.
+    Scores are on 0..10 (Borda; `borda_span`, by which a unanimous last place has 0; Copeland); plurality counts votes,
+    on 0..ballots. `details`: `ballots` {`valid`, `rejected`, `reasons`}.
     """
 
-    ballots: int = 5
-    """How many ballots are cast; with `pairwise`, on each pair."""
-    ballot: BallotKind = "ranking"
-    count: Count | None = None
-    """`borda`, `borda_span`, `copeland` or `plurality`; None is the usual way of the kind of ballot."""
-    unranked: Unranked = "zero"
-    """What a ranking gives to those it leaves out; see `borda_count`."""
-    shuffle: bool = True
-    """Whether each ballot shows the candidates in a (seeded) order of its own, for judges favour places in a list."""
-    quorum: int = 1
-    """Ballots that must count for there to be scores; with `pairwise`, in all."""
-    template: str = "vote"
+    ballots: int = result_setting(5, "How many ballots are cast; with `pairwise`, per pair.", ge=1)
+    ballot: BallotKind = setting("ranking", "What a ballot holds: a ranking, one choice, or the better of a pair.")
+    count: Count | None = result_setting(None, "How ballots are counted; None is the usual way of the kind of ballot.")
+    unranked: Unranked = result_setting(
+        "zero", "What a ranking gives to candidates that it leaves out; see `borda_count`."
+    )
+    shuffle: bool = setting(
+        True, "Whether each ballot shows the candidates in a seeded order of its own, against position bias."
+    )
+    quorum: int = result_setting(1, "Ballots that must count for there to be scores; with `pairwise`, in all.", ge=1)
+    template: str = setting("vote", TEMPLATE_HELP)
     name: str = field(default="vote", init=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._at_least("ballots", 1)
-        self._at_least("quorum", 1)
-        self._one_of("ballot", tuple(_COUNTS))
-        self._one_of("unranked", ("zero", "share"))
         if self.count not in (None, *_COUNTS[self.ballot]):
             raise ConfigError(
                 f"{self.ballot} ballots are counted by {' or '.join(_COUNTS[self.ballot])}, not {self.count!r}",
@@ -126,17 +123,7 @@ class VoteEvaluator(JudgeSettings):
         scores = self._scores(counted, n) if len(counted) >= self.quorum or not cast else np.full(n, np.nan)  # (J,)
         if n == 1 and not cast:
             scores = np.full(1, self.scale.high)  # nobody to be compared with
-        return build_evaluation(
-            self.name,
-            self.scale,
-            task,
-            run,
-            self.choosing,
-            scores=scores,
-            samples=samples,
-            failures=[sample.failure for sample in samples if sample.failure is not None],
-            details={"ballots": _figures(samples)},
-        )
+        return build_evaluation(self, task, run, scores=scores, samples=samples, details={"ballots": _figures(samples)})
 
     def _to_cast(self, task: Task, run: RunContext) -> list[_Ballot]:
         everybody = tuple(range(len(task.candidates)))
@@ -156,13 +143,15 @@ class VoteEvaluator(JudgeSettings):
         texts = [{"label": Trusted(name), "text": task.candidates[j].text} for name, j in ballot.labels.items()]
         shown = [task.candidates[j].text for j in ballot.shown]
         question = prompts.question({"candidates": texts, "kind": self.ballot}, *shown)
-        schema = self._schema(list(ballot.labels))
-
-        def call(attempt: int, error: ReplyError | None) -> Generate:
-            info = {"sample": ballot.number, "labels": ballot.labels}
-            return self.request(task, prompts.prompt(question, error), schema, ("vote", ballot.number), attempt, **info)
-
-        return generate_parsed(call, partial(self._read, ballot.labels), self.retries)
+        return self.ask(
+            prompts,
+            question,
+            partial(self._read, ballot.labels),
+            schema=self._schema(list(ballot.labels)),
+            key=("vote", ballot.number),
+            sample=ballot.number,
+            labels=ballot.labels,
+        )
 
     def _read(self, labels: Mapping[str, int], said: Completion) -> tuple[int, ...]:
         tie = TIE if self.ballot == "pairwise" else None
@@ -195,9 +184,9 @@ class VoteEvaluator(JudgeSettings):
             case "copeland":
                 return copeland_score(wins_of_rankings(rankings, n))
             case "borda":
-                return borda_count(rankings, n, "seed", self.unranked)
+                return borda_count(rankings, n, "from_one", self.unranked)
             case "borda_span":
-                return borda_count(rankings, n, "span", self.unranked)
+                return borda_count(rankings, n, "from_zero", self.unranked)
 
     def check(self) -> None:
         """Render every template once; raises `TemplateError` with file and line."""
@@ -205,32 +194,13 @@ class VoteEvaluator(JudgeSettings):
         check(self.prompt_templates, self.template, {"kind": self.ballot}, about)
 
     def describe(self) -> dict[str, Any]:
-        """All settings; those that shape no prompt under `aggregation`."""
-        return self._describe(
-            *names(self.template),
-            evaluator=self.name,
-            ballot=self.ballot,
-            shuffle=self.shuffle,
-            template=self.template,
-            aggregation={
-                "ballots": self.ballots,
-                "count": self.counting,
-                "unranked": self.unranked,
-                "quorum": self.quorum,
-            },
-        )
+        """The settings as plain data; those that shape no prompt stand under `aggregation`."""
+        return self._describe(evaluator=self.name, aggregation={"count": self.counting})
 
 
 def _sample(ballot: _Ballot, asked: Parsed[tuple[int, ...]]) -> Judgment:
-    return Judgment(
-        candidates=ballot.shown,
-        labels=tuple(ballot.labels),
-        sample=ballot.number,
-        ranking=asked.value or (),
-        text=asked.text,
-        failure=asked.failure,
-        rejected=asked.rejected,
-    )
+    ranking, labels = asked.value or (), tuple(ballot.labels)
+    return judgment(asked, candidates=ballot.shown, labels=labels, sample=ballot.number, ranking=ranking)
 
 
 def _figures(samples: Sequence[Judgment]) -> dict[str, Any]:

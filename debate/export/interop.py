@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from debate.evaluation import Evaluation
-from debate.export.writer import ExportSummary, Results, model_of, write_lines
+from debate.export.writer import Export, ExportSummary, Results, model_of, write_lines
 from debate.types import Task
 
 _TIE = 0.1
@@ -18,7 +18,7 @@ _TIE = 0.1
 
 
 def write_inspect(results: Results, path: Path, run: str) -> ExportSummary:
-    """A line a task: id, value (a score, or one a candidate by its generator), answer, explanation, metadata.
+    """A line per task: id, value (a score, or one per candidate by its generator), answer, explanation, metadata.
 
     Candidates without a score are not in the value but in `metadata.unscored`; a task without any is left out.
     """
@@ -59,7 +59,7 @@ def _names(task: Task) -> list[str]:
 
 
 def write_mt_bench(results: Results, path: Path, run: str) -> ExportSummary:
-    """A line a scored candidate, as `gen_judgment` writes them: the score is mapped from its scale to 1 to 10."""
+    """A line per scored candidate, as `gen_judgment` writes them: the score is mapped from its scale to 1 to 10."""
     written = ExportSummary()
     return write_lines(path, _judgments(results, run, written), written)
 
@@ -139,3 +139,8 @@ def _rating(evaluation: Evaluation, j: int) -> float:
 def _question_id(task: Task) -> int | str:
     """A number, as MT-bench has them, where that says the same."""
     return int(task.id) if task.id.isdecimal() and str(int(task.id)) == task.id else task.id
+
+
+INSPECT = Export(write_inspect, "inspect.jsonl")
+MT_BENCH = Export(write_mt_bench, "judgments.jsonl")
+MT_BENCH_PAIRS = Export(write_mt_bench_pairs, "pair_judgments.jsonl")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from debate.evaluation import Evaluation
-from debate.export.writer import ExportSummary, Results, model_of, write_array, write_lines
+from debate.export.writer import Export, ExportSummary, Results, model_of, write_array, write_lines
 from debate.types import Task
 
 
@@ -80,3 +80,7 @@ def _annotation(task: Task, evaluation: Evaluation, run: str) -> list[dict[str, 
         "preference": 1.0 + second / (first + second),
     }
     return [row]
+
+
+PREFERENCES = Export(write_preferences, "preferences.jsonl")
+ALPACA_EVAL = Export(write_alpaca_eval, "annotations.json")

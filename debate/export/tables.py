@@ -18,7 +18,7 @@ from typing import Any
 
 from debate.errors import ConfigError
 from debate.evaluation import Evaluation, plain
-from debate.export.writer import ExportSummary, Results
+from debate.export.writer import Export, ExportSummary, Results
 from debate.files import atomic_write, valid_unicode
 from debate.types import Task, Turn
 
@@ -189,3 +189,7 @@ def _write_csv(rows: Iterable[Row], path: Path, columns: Columns) -> ExportSumma
 
 def _field(value: Any) -> Any:
     return json.dumps(value, ensure_ascii=False) if isinstance(value, list) else value
+
+
+SCORES = Export(write_scores, "scores.parquet")
+TURNS = Export(write_turns, "turns.parquet")

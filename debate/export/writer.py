@@ -1,16 +1,17 @@
-"""Writes rows to a file and counts them."""
+"""What a format of results is, and how its file is written: whole or not at all."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from debate.evaluation import Evaluation
 from debate.files import atomic_write, valid_unicode
+from debate.registry import EXPORTS
 from debate.types import Task
 
 Results = Iterable[tuple[Task, Evaluation]]
@@ -18,11 +19,30 @@ Results = Iterable[tuple[Task, Evaluation]]
 
 @dataclass(slots=True)
 class ExportSummary:
-    """What came of an export."""
+    """Counts of an export."""
 
     rows: int = 0
     skipped: Counter[str] = field(default_factory=Counter[str])
-    """Tasks that have no place in the format, by why."""
+    """Number of tasks that have no place in the format, by reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """A format of results: its writer, and the usual name of its file."""
+
+    write: Callable[..., ExportSummary]
+    """`write(results, path, run)`; further keyword parameters are options, such as `min_margin`."""
+    file: str
+
+
+def export_named(name: str) -> Export:
+    """The format of that name in `debate.registry.EXPORTS`, or MODULE:NAME; a plain function is its writer.
+
+    Raises:
+        ConfigError: for an unknown name.
+    """
+    found = EXPORTS.load(name, "--to")
+    return found if isinstance(found, Export) else Export(found, f"{name.rpartition(':')[2]}.jsonl")
 
 
 def json_line(row: Any) -> str:
@@ -31,7 +51,7 @@ def json_line(row: Any) -> str:
 
 
 def write_lines(path: Path, rows: Iterable[Any], written: ExportSummary) -> ExportSummary:
-    """One JSON line a row."""
+    """Write one JSON line per row."""
     with atomic_write(path) as temporary, temporary.open("w", encoding="utf-8") as stream:
         for row in rows:
             stream.write(json_line(row))
@@ -40,7 +60,7 @@ def write_lines(path: Path, rows: Iterable[Any], written: ExportSummary) -> Expo
 
 
 def write_array(path: Path, rows: Iterable[Any], written: ExportSummary) -> ExportSummary:
-    """A JSON array, written as it comes."""
+    """Write a JSON array, as its rows come."""
     with atomic_write(path) as temporary, temporary.open("w", encoding="utf-8") as stream:
         stream.write("[")
         for row in rows:
@@ -52,5 +72,5 @@ def write_array(path: Path, rows: Iterable[Any], written: ExportSummary) -> Expo
 
 
 def model_of(task: Task, j: int) -> str:
-    """What wrote a candidate, or its place among them, from 1."""
+    """Who wrote a candidate: its generator, or `candidate-N`, from 1."""
     return task.candidates[j].generator or f"candidate-{j + 1}"

@@ -41,6 +41,10 @@ class ValueReader(Protocol):
         """JSON schema of the reply; None where it is no JSON."""
         ...
 
+    def describe(self) -> dict[str, Any]:
+        """The reader as plain data, for a run's identity."""
+        ...
+
     def __call__(self, reply: str, *, finish_reason: str = "stop") -> float:
         """The value. Raises `ReplyError` when the reply states none."""
         ...
@@ -51,11 +55,9 @@ class LabelMap:
     """Labels and what each is worth. The label is the last line that is not blank, in capitals or not.
 
     Punctuation around it and what stands before a colon (`Judgement: sure.`) are dropped; "not likely" is no label.
-    With `exact` it is the text after the last line break as it stands, as in Tree of Thoughts.
     """
 
     values: Mapping[str, float]
-    exact: bool = False
 
     def __post_init__(self) -> None:
         if len(set(map(_bare, self.values))) < max(2, len(self.values)):
@@ -74,19 +76,19 @@ class LabelMap:
     def schema(self, reasoning_chars: int) -> None:
         """No JSON."""
 
+    def describe(self) -> dict[str, Any]:
+        """The reader as plain data."""
+        return {"kind": "labels", "values": {label: float(value) for label, value in self.values.items()}}
+
     def __call__(self, reply: str, *, finish_reason: str = "stop") -> float:
         """The worth of the reply's label.
 
         Raises:
             ReplyError: empty, cut_off or unknown_label.
         """
-        if self.exact:
-            said = reply.split("\n")[-1]
-            known = dict(self.values)
-        else:
-            said = last_line(reply, finish_reason=finish_reason)
-            known = {_bare(label): value for label, value in self.values.items()}
-            said = next((name for name in (_bare(said), _bare(said.rpartition(":")[2])) if name in known), said)
+        said = last_line(reply, finish_reason=finish_reason)
+        known = {_bare(label): value for label, value in self.values.items()}
+        said = next((name for name in (_bare(said), _bare(said.rpartition(":")[2])) if name in known), said)
         if said not in known:
             raise unreadable("unknown_label", f"The last line is {shown(said)}; give one of {', '.join(self.values)}.")
         return known[said]
@@ -111,6 +113,10 @@ class NumberLine:
 
     def schema(self, reasoning_chars: int) -> None:
         """No JSON."""
+
+    def describe(self) -> dict[str, Any]:
+        """The reader as plain data."""
+        return {"kind": "number", "low": float(self.low), "high": float(self.high)}
 
     def __call__(self, reply: str, *, finish_reason: str = "stop") -> float:
         """The number.
@@ -141,6 +147,10 @@ class TagNumber:
 
     def schema(self, reasoning_chars: int) -> None:
         """No JSON."""
+
+    def describe(self) -> dict[str, Any]:
+        """The reader as plain data."""
+        return {"kind": "tag", "tag": self.tag, "low": float(self.low), "high": float(self.high)}
 
     def __call__(self, reply: str, *, finish_reason: str = "stop") -> float:
         """The number.
@@ -173,6 +183,10 @@ class JsonField:
     def schema(self, reasoning_chars: int) -> dict[str, Any]:
         """Reasoning, then the number."""
         return object_of({"reasoning": bounded_text(reasoning_chars), self.key: number_in(self.low, self.high)})
+
+    def describe(self) -> dict[str, Any]:
+        """The reader as plain data."""
+        return {"kind": "json", "key": self.key, "low": float(self.low), "high": float(self.high)}
 
     def __call__(self, reply: str, *, finish_reason: str = "stop") -> float:
         """The number.

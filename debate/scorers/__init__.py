@@ -1,4 +1,4 @@
-"""Scorers: functions that judge a text answer by counting, without a model (seed 001).
+"""Scorers: functions that judge a text answer by counting, without a model (Besta et al. 2023).
 
     sorting_errors(original, answer)              wrong counts and inversions of a sorted list
     set_intersection_errors(set1, set2, answer)   missing and extra members of an intersection
@@ -13,20 +13,20 @@ from __future__ import annotations
 
 from debate.scorers.counting import (
     count_keywords,
+    country_names,
     frequency_errors,
     keyword_count_errors,
     set_intersection_errors,
     sorting_errors,
 )
-from debate.scorers.countries import COUNTRIES
 from debate.scorers.scales import ERRORS, F1, scale_of
 from debate.scorers.tagged import tagged_f1
 
 __all__ = [
-    "COUNTRIES",
     "ERRORS",
     "F1",
     "count_keywords",
+    "country_names",
     "frequency_errors",
     "keyword_count_errors",
     "scale_of",

@@ -1,118 +1,88 @@
-"""Errors counted in an answer that is a list of numbers or a table of counts: sorting, intersection, keywords.
+"""Counts errors in an answer that is a list of numbers or a table of counts: sorting, intersection, keywords.
 
-The tasks and their scores are those of graph-of-thoughts (seed 001). These functions take texts, as a model writes
-them; they do not know which model, nor what an unreadable answer is worth.
-
-Lists of numbers as they stand in a text: `[3, 1, 2]`.
-
-It does not know what the numbers are for.
+The tasks and their scores are those of graph-of-thoughts (Besta et al. 2023). Arguments are texts as a model writes
+them.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from functools import lru_cache
+from importlib.resources import files
 from itertools import pairwise
-from typing import Any, Literal, cast
+from typing import Any, cast
 
-from debate.compat import is_compat
 from debate.errors import ReplyError, TaskError
 from debate.parsing.json_extract import extract_json
 from debate.parsing.json_values import Number, shown, unreadable
-from debate.scorers.countries import COUNTRIES
 from debate.scorers.scales import ERRORS, scored_on
-
-Compat = Literal["got"] | None
-SORTING_PENALTY, SET_PENALTY, KEYWORD_PENALTY = 300, 1000, 100
-"""What graph-of-thoughts gives an answer that it cannot read."""
 
 
 @scored_on(ERRORS)
-def sorting_errors(original: str, answer: str, *, compat: Compat = None) -> int:
+def sorting_errors(original: str, answer: str) -> int:
     """Errors of `answer` as `original` in ascending order; 0 is perfect.
 
     sum over numbers of |how often in answer - how often in original|, plus the neighbours in the answer that stand in
     the wrong order. Both are texts such as `[3, 1, 2]`; the answer's list may stand among words.
 
-    With `compat="got"` only 0 to 9 are counted, so that [1, 2, 99] for [2, 1] has no error; an answer must be a list
-    and nothing else, blanks included, and what cannot be read has 300 errors.
-
     Raises:
         ReplyError: when the answer cannot be read (no_list, ambiguous, not_a_number).
         TaskError: when the original cannot.
     """
-    if is_compat(compat, "got"):
-        return _literal_sorting_errors(original, answer)
     numbers = read_list(answer)
     return _unlike(Counter(numbers), Counter(given_list(original, "original"))) + _inversions(numbers)
 
 
 @scored_on(ERRORS)
-def set_intersection_errors(set1: str, set2: str, answer: str, *, compat: Compat = None) -> int:
+def set_intersection_errors(set1: str, set2: str, answer: str) -> int:
     """Errors of `answer` as the intersection of two sets; 0 is perfect.
 
     Members that are missing, plus members that do not belong, those named once too often included. All are texts such
     as `[1, 2]`, in any order; the answer's list may stand among words.
 
-    With `compat="got"` an empty list cannot be read, and what cannot be read has 1000 errors.
-
     Raises:
         ReplyError: when the answer cannot be read (no_list, ambiguous, not_a_number).
         TaskError: when a set cannot.
     """
-    if is_compat(compat, "got"):
-        try:
-            common = set(literal_list(set1)) & set(literal_list(set2))
-            return _unlike(Counter(literal_list(answer)), Counter(common))
-        except ValueError:
-            return SET_PENALTY
     found = Counter(read_list(answer))
     return _unlike(found, Counter(set(given_list(set1, "set1")) & set(given_list(set2, "set2"))))
 
 
 @scored_on(ERRORS)
-def keyword_count_errors(
-    text: str, answer: str, keywords: Iterable[str] = COUNTRIES, *, compat: Compat = None
-) -> float:
+def keyword_count_errors(text: str, answer: str, keywords: Iterable[str] | None = None) -> float:
     """Errors of `answer` as how often each keyword stands in a text; 0 is perfect.
 
     sum over keywords of |count in answer - count in text|. The answer is a JSON object, `{"Peru": 2}`, and may stand
-    among words. The keywords are by default the names of countries, the task of graph-of-thoughts; a key that is no
-    keyword counts as an error.
-
-    With `compat="got"` a keyword is found inside other words too (Niger in Nigeria), and an answer that is not JSON and
-    nothing else has 100 errors.
+    among words. The keywords are by default `country_names()`, the task of graph-of-thoughts; a key that is no keyword
+    counts as an error.
 
     Raises:
         ReplyError: when the answer cannot be read, or a count is not a whole number from 0 (not_a_count).
     """
-    if is_compat(compat, "got"):
-        return frequency_errors({keyword: text.count(keyword) for keyword in keywords}, answer, compat=compat)
     return frequency_errors(count_keywords(text, keywords), answer)
 
 
 @scored_on(ERRORS)
-def frequency_errors(truth: Mapping[str, int], answer: str, *, compat: Compat = None) -> float:
+def frequency_errors(truth: Mapping[str, int], answer: str) -> float:
     """Errors of `answer` as a table of counts that is known; see `keyword_count_errors`."""
-    if not is_compat(compat, "got"):
-        return _unlike(Counter(_counts(answer)), Counter(truth))
-    try:
-        found: dict[str, Any] = json.loads(answer)
-        return sum(abs(found.get(key, 0) - truth.get(key, 0)) for key in {**truth, **found})
-    except (ValueError, TypeError, AttributeError, RecursionError):
-        return KEYWORD_PENALTY
+    return _unlike(Counter(_counts(answer)), Counter(truth))
 
 
-def count_keywords(text: str, keywords: Iterable[str] = COUNTRIES) -> Counter[str]:
+def count_keywords(text: str, keywords: Iterable[str] | None = None) -> Counter[str]:
     """How often each keyword stands in a text, as whole words and in the same spelling.
 
     Where one keyword is part of another (Sudan, South Sudan), a place counts for the longer one alone.
     """
-    return Counter(_keyword_pattern(tuple(keywords)).findall(text))
+    return Counter(_keyword_pattern(country_names() if keywords is None else tuple(keywords)).findall(text))
+
+
+@lru_cache(maxsize=1)
+def country_names() -> tuple[str, ...]:
+    """The names of the world's states in English, as running text uses them; not their parts, such as Scotland."""
+    return tuple(files("debate.scorers").joinpath("countries.txt").read_text(encoding="utf-8").splitlines())
 
 
 @lru_cache(maxsize=16)
@@ -133,16 +103,6 @@ def _counts(answer: str) -> dict[str, int]:
             )
         counts[key] = int(count.value)
     return counts
-
-
-def _literal_sorting_errors(original: str, answer: str) -> int:
-    try:
-        expected, numbers = literal_list(original), literal_list(answer)
-    except ValueError:
-        return SORTING_PENALTY
-    digits = range(10)
-    found, wanted = (Counter(n for n in each if n in digits) for each in (numbers, expected))
-    return _unlike(found, wanted) + _inversions(numbers)
 
 
 def _inversions(numbers: list[Any]) -> int:
@@ -187,13 +147,3 @@ def given_list(text: str, field: str) -> list[Decimal]:
         return read_list(text)
     except ReplyError as error:
         raise TaskError(error.message, field=field) from None
-
-
-def literal_list(text: str) -> list[int]:
-    """Whole numbers as graph-of-thoughts reads them: the text is a bracketed list, to the character, and not empty.
-
-    Raises ValueError otherwise.
-    """
-    if text[:1] != "[" or text[-1:] != "]":
-        raise ValueError("not a list")
-    return [int(item) for item in text[1:-1].split(",")]

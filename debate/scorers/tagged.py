@@ -5,12 +5,9 @@ It does not know what the two scores stand for.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from statistics import fmean
-from typing import Literal
 
-from debate.compat import is_compat
 from debate.errors import ConfigError, ReplyError
 from debate.parsing.json_values import unreadable
 from debate.parsing.text import read_number, tagged
@@ -18,16 +15,13 @@ from debate.scorers.scales import F1, scored_on
 
 
 @scored_on(F1)
-def tagged_f1(reply: str | Sequence[str], tags: Sequence[str], *, compat: Literal["got"] | None = None) -> float:
+def tagged_f1(reply: str | Sequence[str], tags: Sequence[str]) -> float:
     """F1 of the two scores between two tags, `2ab / (a + b)`, on 0..10; 10 is perfect, 0 when either is 0.
 
         <Redundancy>8</Redundancy> ... <Retained>6</Retained>        6.857
 
     reply: the judge's reply, or several samples of it; then a and b are the means over those that can be read, both
     scores of each. tags: their two names, without brackets.
-
-    With `compat="got"` each score is the last number between its tags, or of the whole reply where there are none (8/10
-    is 10); when nothing is read the result is 0.0, and two zeros are a ZeroDivisionError.
 
     Raises:
         ReplyError: when no sample can be read; with the reason of the last (no_tag, not_a_number, out_of_range, ...).
@@ -36,8 +30,6 @@ def tagged_f1(reply: str | Sequence[str], tags: Sequence[str], *, compat: Litera
     if isinstance(tags, str) or len(tags) != 2:
         raise ConfigError(f"must be two names, got {tags!r}", field="tags")
     replies = [reply] if isinstance(reply, str) else list(reply)
-    if is_compat(compat, "got"):
-        return _literal_f1(replies, tags)
     pairs: list[tuple[float, float]] = []
     fault = unreadable("empty", "There is no reply to read.")
     for text in replies:
@@ -53,21 +45,3 @@ def tagged_f1(reply: str | Sequence[str], tags: Sequence[str], *, compat: Litera
 
 def _score(text: str, tag: str) -> float:
     return read_number(tagged(text, tag), F1.low, F1.high)
-
-
-def _literal_f1(replies: Sequence[str], tags: Sequence[str]) -> float:
-    found = [[number for text in replies if (number := _last_number(text, tag)) is not None] for tag in tags]
-    if not all(found):
-        return 0.0
-    a, b = map(fmean, found)
-    return 2 * a * b / (a + b)
-
-
-def _last_number(text: str, tag: str) -> float | None:
-    """The last number between the last opening and the last closing tag, or on the one side that there is of them."""
-    _, output, after = text.strip().partition("Output:")
-    text = after.strip() if output else text.strip()
-    start, end = text.rfind(f"<{tag}>"), text.rfind(f"</{tag}>")
-    begin = start + len(tag) + 2 if start >= 0 else 0
-    numbers = re.findall(r"\d+\.?\d*", text[begin : end if end >= 0 else None])
-    return float(numbers[-1]) if numbers else None

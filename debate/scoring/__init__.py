@@ -1,4 +1,4 @@
-"""Maths of score arrays: normalized scores, softmax, reductions, agreement. Knows nothing of prompts or models."""
+"""Score arrays: normalized scores, softmax, reductions, agreement."""
 
 from debate.scoring.normalization import normalize_scores
 from debate.scoring.reducers import confidence

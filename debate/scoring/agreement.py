@@ -1,12 +1,7 @@
-"""A panel of judges: how far its members agree on a candidate, and the one score they come to.
+"""Measures how far the members of a panel agree, combines their scores, and correlates rankings.
 
-Pure array maths on the members' scores. This module does not know what a member is, nor how it came to its scores.
-NaN is a score that a member did not give: it is left out, never read as a zero.
-
-Ranks of scores, and how far two sets of scores rank the same candidates alike.
-
-Pure array maths. This module does not know whose scores they are, nor what is done when a correlation is undefined:
-it says so, and never calls it 0.
+NaN is a score that a member did not give: it is left out, never read as a zero. An undefined correlation is NaN with a
+reason, never 0.
 """
 
 from __future__ import annotations
@@ -39,11 +34,10 @@ class PanelScores:
 def agreement(scores: ArrayLike, scale: Scale | None = None) -> FloatArray:
     """How far the members agree on each candidate, at most 1; (J,), NaN where fewer than two members scored.
 
-        without a scale   1 - (max - min) / max(max, 1)       seed 000; for scores of 0 or more, well above 1
+        without a scale   1 - (max - min) / max(max, 1)       for scores of 0 or more, well above 1
         with a scale      1 - (max - min) / (high - low)      in 0..1 on any scale
 
-    The first is what seed 000 computes for two members. It loses its meaning on 0..1 and falls below 0 with negative
-    scores, as on -100..100; the second is for these.
+    The first loses its meaning on 0..1 and falls below 0 with negative scores, as on -100..100.
 
     scores: (M, J), member by candidate, finite or NaN.
 
@@ -66,8 +60,7 @@ def agreement(scores: ArrayLike, scale: Scale | None = None) -> FloatArray:
 def consensus(scores: ArrayLike, method: RankMethod = "spearman") -> Correlation:
     """How far the members rank the candidates alike: the mean rank correlation over the pairs of members, in -1..1.
 
-    Pairs without one are left out; when none has one, NaN with the reason of the first. Seed 000 names this for two
-    members and leaves it undefined.
+    Pairs without one are left out; when none has one, NaN with the reason of the first.
 
     scores: (M, J). Raises ValueError for another shape, fewer than two members, and infinite scores.
     """
@@ -89,14 +82,15 @@ def combine(
     weights: ArrayLike | None = None,
     higher_is_better: bool = True,
 ) -> PanelScores:
-    """One score a candidate: by the rule `above` where the members agree by more than `threshold`, else by `below`.
+    """One score per candidate: by the rule `above` where the members agree by more than `threshold`, else by `below`.
 
         mean       all members count alike
         weighted   sum(weights * s) / sum(weights)
         worst      the most conservative member: the lowest score, or the highest where lower is better
 
-    Seed 000 combines values by `mean` above an agreement of 0.8 and `worst` below, and votes by `mean` above a
-    consensus of 0.7 and `weighted` by 0.6 and 0.4 below. An undefined (NaN) agreement is not above any threshold.
+    Hybrid evaluations of two models combine values by `mean` above an agreement of 0.8 and `worst` below, and votes by
+    `mean` above a consensus of 0.7 and `weighted` by 0.6 and 0.4 below. An undefined (NaN) agreement is not above any
+    threshold.
 
     scores: (M, J). agreement: (J,), or one number for all. weights: (M,), positive, for `weighted`.
 
@@ -129,7 +123,7 @@ def _by(rule: Rule, members: FloatArray, weights: ArrayLike | None, higher_is_be
 
 def _weights(weights: ArrayLike | None, n_members: int) -> FloatArray:
     if weights is None:
-        raise ValueError("rule 'weighted' needs weights, one a member")
+        raise ValueError("rule 'weighted' needs weights, one per member")
     checked = np.asarray(weights, dtype=np.float64)  # (M,)
     if checked.shape != (n_members,):
         raise ValueError(f"weights must have shape ({n_members},), got {checked.shape}")
@@ -174,7 +168,7 @@ def rank_correlation(a: Scores, b: Scores, method: RankMethod = "spearman") -> C
         spearman   Pearson's correlation of the ranks, tied scores sharing the mean of theirs
         kendall    tau-b: (concordant - discordant pairs) / sqrt(pairs untied in a * pairs untied in b)
 
-    Candidates that either side left unscored are left out. Seed 000 calls such a function without defining it.
+    Candidates that either side left unscored are left out.
 
     a, b: (J,), NaN or None where unscored.
 

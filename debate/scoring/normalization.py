@@ -1,7 +1,7 @@
-"""Scores of any range brought to 0..10.
+"""Maps scores of any range to 0..10.
 
 All methods but `scale` are relative to the candidates given, so their results compare only within one call. NaN means
-unscored and stays NaN; it moves no other score. This module does not know where the scores come from.
+unscored and stays NaN; it moves no other score.
 """
 
 from __future__ import annotations
@@ -13,20 +13,18 @@ from typing import Literal, cast, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from debate.compat import is_compat
 from debate.scoring.agreement import average_ranks
 from debate.types import FloatArray, Scale
 
-Normalisation = Literal["minmax", "zscore", "sigmoid", "rank", "scale"]
+Normalization = Literal["minmax", "zscore", "sigmoid", "rank", "scale"]
 
 
 def normalize_scores(
     scores: ArrayLike | Sequence[float | None],
-    method: Normalisation = "minmax",
+    method: Normalization = "minmax",
     scale: Scale | None = None,
     *,
     flat: float = 0.001,
-    compat: Literal["seed"] | None = None,
 ) -> FloatArray:
     """The scores on 0..10, in their order; (J,), NaN where unscored.
 
@@ -36,11 +34,9 @@ def normalize_scores(
         rank      10 * rank / (n - 1), the lowest 0, tied scores sharing the mean of their ranks
         scale     10 * scale.to_unit(s); absolute, so comparable between calls
 
-    The first three are those of seed 000. Scores that are all the same, and a single score, become 5.0, by minmax and
+    Scores that are all the same, and a single score, become 5.0, by minmax and
     zscore also those whose range or std is below `flat`; only `scale` puts them where they stand. Every method keeps
     the order (zscore may tie what it cuts off). With a `scale` of which the low end is best, 10 is still the best.
-
-    With `compat="seed"` one NaN makes all NaN, an empty input is refused by minmax, and there are three methods.
 
     scores: (J,), NaN or None where unscored.
 
@@ -52,20 +48,16 @@ def normalize_scores(
         raise ValueError(f"scores must have shape (J,), got {values.shape}")
     if np.isinf(values).any():
         raise ValueError("scores must be finite, or NaN for unscored")
-    literal = is_compat(compat, "seed")
-    known = get_args(Normalisation)[: 3 if literal else 5]
-    if method not in known:
-        raise ValueError(f"unknown method {method!r}, expected one of {', '.join(known)}")
-    if literal and method == "minmax" and not values.size:
-        raise ValueError("there are no scores to normalise")
-    normalised = np.full(values.shape, np.nan)  # (J,)
-    scored = np.full(values.shape, True) if literal else ~np.isnan(values)  # (J,)
+    if method not in get_args(Normalization):
+        raise ValueError(f"unknown method {method!r}, expected one of {', '.join(get_args(Normalization))}")
+    normalized = np.full(values.shape, np.nan)  # (J,)
+    scored = ~np.isnan(values)  # (J,)
     if scored.any():
-        normalised[scored] = _normalised(values[scored], method, scale, flat)
-    return normalised
+        normalized[scored] = _normalized(values[scored], method, scale, flat)
+    return normalized
 
 
-def _normalised(values: FloatArray, method: Normalisation, scale: Scale | None, flat: float) -> FloatArray:
+def _normalized(values: FloatArray, method: Normalization, scale: Scale | None, flat: float) -> FloatArray:
     if method == "scale":
         return _on_scale(values, scale)
     if scale is not None and not scale.higher_is_better:

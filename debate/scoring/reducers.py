@@ -1,12 +1,7 @@
-"""What repeated samples of one judgement say together: their mean, their spread, how far to trust them.
+"""Reduces repeated samples of one judgment, and the scores of reasoning steps, to one number each.
 
-A failed sample is None or NaN. It is left out and counted, never read as a zero. This module does not know what was
-sampled, nor why a sample failed.
-
-The steps of one line of reasoning: from a score for each to one for the whole, and where it first goes wrong.
-
-Pure maths. This module does not know what the steps say, nor who scored them. NaN is a step that was not scored; as it
-might be the one that counts, it is never passed over.
+A failed sample is None or NaN; it is left out and counted, never read as a zero. A step without a score is NaN too; it
+might be the one that matters, so it is never skipped.
 """
 
 from __future__ import annotations
@@ -18,7 +13,6 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from debate.compat import is_compat
 from debate.types import FloatArray, Scale
 
 Reduction = Literal["mean", "sum", "median"]
@@ -36,7 +30,7 @@ class SampleSummary:
     n_failed: int
 
 
-def summarise(samples: Samples) -> SampleSummary:
+def summarize(samples: Samples) -> SampleSummary:
     """Mean, population std and counts of some samples.
 
     Raises ValueError for infinite samples.
@@ -50,64 +44,41 @@ def summarise(samples: Samples) -> SampleSummary:
     return SampleSummary(float(values[0] + shifted.mean()), float(shifted.std()), values.size, n_failed)
 
 
-def reduce_samples(samples: Samples, how: Reduction = "mean", *, compat: Literal["seed", "tot"] | None = None) -> float:
+def reduce_samples(samples: Samples, how: Reduction = "mean") -> float:
     """One value from the samples that did not fail; NaN when all did, or there are none.
 
-    `sum` is Tree of Thoughts' way. It is smaller where samples failed, so it compares candidates fairly only when none
-    did. `mean` is that of seed 000.
-
-    With `compat="seed"` no samples are a ZeroDivisionError; with `compat="tot"` samples that all failed sum to 0.
+    `sum` (Yao et al. 2023) is smaller where samples failed, so it compares candidates fairly only when none did.
 
     Raises ValueError for an unknown reduction and infinite samples.
     """
     if how not in get_args(Reduction):
         raise ValueError(f"unknown reduction {how!r}, expected one of {', '.join(get_args(Reduction))}")
-    if compat != "tot" and is_compat(compat, "seed") and not len(samples):
-        raise ZeroDivisionError("no samples")
     values = _ok(samples)  # (ok,)
     if not values.size:
-        return 0.0 if compat == "tot" else math.nan
+        return math.nan
     if how == "sum":
         return math.fsum(values.tolist())
-    return summarise(samples).mean if how == "mean" else float(np.median(values))
+    return summarize(samples).mean if how == "mean" else float(np.median(values))
 
 
-def confidence(samples: Samples, scale: Scale | None = None, *, compat: Literal["seed"] | None = None) -> float:
+def confidence(samples: Samples, scale: Scale | None = None) -> float:
     """How far repeated samples agree, in 0..1, 1 when all are the same; NaN with fewer than two that did not fail.
 
-        without a scale   1 / (1 + std)                    seed 000; it depends on the unit of the scores
+        without a scale   1 / (1 + std)                    it depends on the unit of the scores
         with a scale      1 - std / ((high - low) / 2)     0 when half the samples lie at either end
 
-    Population std. Seed 000's note that a std of 3 means about 0 is not what its formula gives: 0.25.
-
-    With `compat="seed"` one sample has confidence 1.
+    Population std; without a scale a std of 3 is a confidence of 0.25.
 
     Raises ValueError for infinite samples, and a scale without end.
     """
     if scale is not None and math.isinf(scale.high - scale.low):
         raise ValueError("on a scale without end there is no largest std; leave the scale out")
-    summary = summarise(samples)
-    if summary.n_ok < (1 if is_compat(compat, "seed") else 2):
+    summary = summarize(samples)
+    if summary.n_ok < 2:
         return math.nan
     if scale is None:
         return 1.0 / (1.0 + summary.std)
     return max(0.0, 1.0 - 2.0 * summary.std / (scale.high - scale.low))
-
-
-def pass_at_k(n: int, c: int, k: int, *, compat: Literal["sal"] | None = None) -> float:
-    """Probability that `k` of `n` samples, drawn without return, hold one of the `c` correct ones.
-
-    `1 - binomial(n - c, k) / binomial(n, k)`, the unbiased estimate of arXiv 2107.03374.
-
-    With `compat="sal"` it is 1 whenever `k > n - c`, also where more are drawn than there are and none is correct.
-
-    Raises ValueError unless `0 <= c <= n` and `1 <= k <= n`.
-    """
-    if is_compat(compat, "sal") and n - c < k:
-        return 1.0
-    if not (0 <= c <= n and 1 <= k <= n):
-        raise ValueError(f"pass@k needs 0 <= c <= n and 1 <= k <= n, got n={n}, c={c}, k={k}")
-    return 1.0 - math.comb(n - c, k) / math.comb(n, k)
 
 
 def _ok(samples: Samples) -> FloatArray:
@@ -120,21 +91,16 @@ def _ok(samples: Samples) -> FloatArray:
 StepReduction = Literal["min", "mean", "product", "last"]
 
 STEP_SCALE = Scale(-100.0, 100.0)
-"""What x1's prompt asks for (seed 002): -100 poor, 0 moderate, 100 high."""
+"""What x1's prompt asks for: -100 poor, 0 moderate, 100 high."""
 ALL_RIGHT = -1
 """ProcessBench's label of a solution without a wrong step."""
 
 
-def reduce_steps(
-    scores: Sequence[float | None], how: StepReduction = "min", *, compat: Literal["sal"] | None = None
-) -> float:
+def reduce_steps(scores: Sequence[float | None], how: StepReduction = "min") -> float:
     """One score for a line of reasoning from those of its steps; NaN when it has no steps, or one is unscored.
 
     `last` looks at the last step alone, so that only its score must be there. `product` takes probabilities, 0..1; it
     falls with every step, and so does `min`, more slowly: compare lines of like length.
-
-    With `compat="sal"`, as in search-and-learn, no steps are 1 by `product`, and an error by `min` (ValueError) and
-    `last` (IndexError).
 
     Raises ValueError for an unknown reduction, infinite scores, and a product of scores outside 0..1.
     """
@@ -143,7 +109,7 @@ def reduce_steps(
     values = [math.nan if score is None else float(score) for score in scores]
     if any(math.isinf(value) for value in values):
         raise ValueError("step scores must be finite, or NaN for unscored")
-    if not values and not is_compat(compat, "sal"):
+    if not values:
         return math.nan
     if how == "last":
         return values[-1]
@@ -152,7 +118,7 @@ def reduce_steps(
     if how == "min":
         return min(values)
     if how == "mean":
-        return math.fsum(values) / len(values) if values else math.nan
+        return math.fsum(values) / len(values)
     if any(not 0 <= value <= 1 for value in values):
         raise ValueError("a product takes step scores in 0..1; map them with Scale.to_unit")
     return math.prod(values)
@@ -182,12 +148,10 @@ class StepAccuracy:
     f1: float
 
 
-def step_accuracy(
-    predicted: Sequence[int | None], labels: Sequence[int], *, compat: Literal["processbench"] | None = None
-) -> StepAccuracy:
+def step_accuracy(predicted: Sequence[int | None], labels: Sequence[int]) -> StepAccuracy:
     """ProcessBench's measure: the accuracies on wrong and on right solutions, and their harmonic mean F1.
 
-    F1 is 0 when both accuracies are 0 (NaN with `compat="processbench"`), and NaN when one of them is.
+    F1 is 0 when both accuracies are 0, and NaN when one of them is NaN.
 
     predicted: index of the first wrong step, -1 for none, None for no prediction, which is never right. labels: the
     same, as it is.
@@ -199,8 +163,7 @@ def step_accuracy(
     right = [match for match, label in zip(matches, labels, strict=True) if label == ALL_RIGHT]
     error, correct = _percent(wrong), _percent(right)
     both = error + correct
-    undefined = math.nan if is_compat(compat, "processbench") else 0.0
-    return StepAccuracy(error, correct, undefined if both == 0 else 2 * error * correct / both)
+    return StepAccuracy(error, correct, 0.0 if both == 0 else 2 * error * correct / both)
 
 
 def _percent(matches: Sequence[bool]) -> float:

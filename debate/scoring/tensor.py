@@ -1,8 +1,7 @@
-"""From a scoring tensor to one score a candidate, and from scores to probabilities.
+"""Turns a scoring tensor into one score per candidate, and scores into probabilities.
 
 NaN means *unscored*. It is carried or left out, never read as a zero. Pure array maths: this module does not know
-what a debate, a model or a reply is, nor why a cell was left unscored. `normalize_scores` and `confidence`, which work
-on single scores, are at home in `debate.scoring.normalization` and `debate.scoring.reducers`.
+what a debate, a model or a reply is, nor why a cell was left unscored.
 """
 
 from __future__ import annotations
@@ -13,15 +12,13 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from debate.scoring.normalization import normalize_scores as normalize_scores
-from debate.scoring.reducers import confidence as confidence
 from debate.types import FloatArray
 
 Method = Literal["article", "weighted_mean", "mk1"]
 
 
 def normalize_tensor(S: ArrayLike, weights: ArrayLike, method: Method = "article", quorum: int = 1) -> FloatArray:
-    """One score a candidate from the scoring tensor; shape (J,), NaN for a candidate that nobody scored.
+    """One score per candidate from the scoring tensor; shape (J,), NaN for a candidate that nobody scored.
 
     With every cell scored, and scores `S[r, i, j, k]` in 0..10:
 
@@ -29,7 +26,7 @@ def normalize_tensor(S: ArrayLike, weights: ArrayLike, method: Method = "article
         weighted_mean   1 / (R*I*sum(w))  * sum_{r,i,k} weights[k] * S[r, i, j, k]
         mk1             1 / (R*I)         * sum_{r,i,k} weights[k] * S[r, i, j, k]
 
-    `article` is the normalised score of "TextEvolve Evaluate" (seed 003); with weights in [0, 1] it lies in 0..10.
+    `article` is the normalized score of "TextEvolve Evaluate" (Yucha 2024); with weights in [0, 1] it lies in 0..10.
     `weighted_mean` lies in 0..10 for any weights that are not negative. `mk1` is what the article's first reference
     notebook computes; it lies in 0..10*K.
 
@@ -62,7 +59,7 @@ def normalize_tensor(S: ArrayLike, weights: ArrayLike, method: Method = "article
 def softmax(scores: ArrayLike, temperature: float = 1.0) -> FloatArray:
     """Probabilities `exp(s / temperature) / sum(exp(s / temperature))` over the scored candidates; shape (J,).
 
-    The article's selection distribution s_phi (seed 003), with a temperature: near 0 all goes to the best candidate,
+    The article's selection distribution s_phi (Yucha 2024), with a temperature: near 0 all goes to the best candidate,
     large values make the scored candidates equally likely. Unscored (NaN) candidates have probability 0; when
     nothing is scored all are 0, otherwise they sum to 1. An empty input gives an empty result.
 

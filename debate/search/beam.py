@@ -1,14 +1,15 @@
-"""Breadth-first thought search: of each level keep the best few (Tree of Thoughts' `solve`)."""
+"""Breadth-first search over thoughts: of each level keep the best few (Yao et al. 2023)."""
 
 from __future__ import annotations
 
 from debate.engine import Engine, InRun
 from debate.evaluators.base import Evaluator
-from debate.search.thoughts import Level, Propose, SearchResult, Solves, Thought, proposed, require, valued, waiting
+from debate.flow import Flow
+from debate.search.thoughts import Level, Propose, SearchResult, Solves, Thought, driven, proposed, require, valued
 from debate.selection import keep_best, tied_at_cut
 
 
-async def abeam(
+def beam_flow(
     engine: Engine,
     x: str,
     propose: Propose,
@@ -19,7 +20,7 @@ async def abeam(
     root: str = "",
     is_solved: Solves | None = None,
     run: InRun = None,
-) -> SearchResult:
+) -> Flow[SearchResult]:
     """Search from `root`, level by level.
 
     Args:
@@ -31,17 +32,17 @@ async def abeam(
         depth: levels at most.
         root: the text to begin with.
         is_solved: ends the search at the first level that holds a solution.
-        run: as in `Engine.evaluate`.
+        run: as in `Engine.evaluate`; each level is a task of it.
     """
     require("width", width)
     require("depth", depth)
     frontier = [Thought(root)]
     levels: list[Level] = []
     for _ in range(depth):
-        thoughts = await proposed(propose, x, frontier)
+        thoughts = yield from proposed(propose, x, frontier)
         if not thoughts:
             break
-        level = await _level(engine, evaluator, x, thoughts, width, run)
+        level = yield from _level(engine, evaluator, x, thoughts, width, run)
         levels.append(level)
         ranked = [level.thoughts[j] for j in level.kept]
         solved = [each for each in level.thoughts if is_solved is not None and is_solved(x, each.text)]
@@ -54,14 +55,14 @@ async def abeam(
     return SearchResult(tuple(frontier), False, tuple(levels))
 
 
-beam = waiting(abeam)
-"""`abeam`, waited for."""
+beam = driven(beam_flow)
+"""`beam_flow`, driven by its engine."""
 
 
-async def _level(
+def _level(
     engine: Engine, evaluator: Evaluator, x: str, thoughts: list[Thought], width: int, run: InRun
-) -> Level:
-    scored, evaluation = await valued(engine, evaluator, x, thoughts, run)
+) -> Flow[Level]:
+    scored, evaluation = yield from valued(engine, evaluator, x, thoughts, run)
     scores = [thought.score for thought in scored]
     is_rising = evaluator.scale.higher_is_better
     kept = keep_best(scores, width, is_rising)

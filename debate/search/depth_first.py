@@ -1,4 +1,4 @@
-"""Depth-first thought search: the best next thought first, back where none is good enough (Tree of Thoughts)."""
+"""Depth-first thought search: the best next thought first, back where none is good enough (Yao et al. 2023)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 
 from debate.engine import Engine, InRun
 from debate.evaluators.base import Evaluator
-from debate.search.thoughts import Level, Propose, SearchResult, Solves, Thought, proposed, require, valued, waiting
+from debate.flow import Flow
+from debate.search.thoughts import Level, Propose, SearchResult, Solves, Thought, driven, proposed, require, valued
 from debate.selection import keep_best
 
 
@@ -27,7 +28,7 @@ class _Search:
     best: Thought | None = None
     """The deepest, and of equally deep ones the first visited."""
 
-    async def visit(self, thought: Thought) -> Thought | None:
+    def visit(self, thought: Thought) -> Flow[Thought | None]:
         """The first solution below a thought, or None."""
         self.visits += 1
         if self.best is None or len(thought.path) > len(self.best.path):
@@ -36,19 +37,18 @@ class _Search:
             return thought
         if len(thought.path) >= self.depth:
             return None
-        for child in await self._children(thought):
+        for child in (yield from self._children(thought)):
             if self.visits >= self.max_visits:
                 return None
-            solution = await self.visit(child)
+            solution = yield from self.visit(child)
             if solution is not None:
                 return solution
         return None
 
-    async def _children(self, thought: Thought) -> list[Thought]:
+    def _children(self, thought: Thought) -> Flow[list[Thought]]:
         """What may come next and is good enough, best first; all valued in one batch."""
-        scored, evaluation = await valued(
-            self.engine, self.evaluator, self.x, await proposed(self.propose, self.x, [thought]), self.run
-        )
+        thoughts = yield from proposed(self.propose, self.x, [thought])
+        scored, evaluation = yield from valued(self.engine, self.evaluator, self.x, thoughts, self.run)
         if not scored:
             return []
         scale = self.evaluator.scale
@@ -58,7 +58,7 @@ class _Search:
         return [scored[j] for j in kept]
 
 
-async def adepth_first(
+def depth_first_flow(
     engine: Engine,
     x: str,
     propose: Propose,
@@ -71,11 +71,11 @@ async def adepth_first(
     max_visits: int = 100,
     root: str = "",
     run: InRun = None,
-) -> SearchResult:
+) -> Flow[SearchResult]:
     """Search from `root` until the first solution.
 
     Args:
-        engine: evaluates; see `abeam`.
+        engine: evaluates; see `beam_flow`.
         x: the problem.
         propose: what may come after a thought.
         evaluator: of any kind; the children of a thought are the candidates of one task.
@@ -90,10 +90,10 @@ async def adepth_first(
     for name, value in (("width", width), ("depth", depth), ("max_visits", max_visits)):
         require(name, value)
     search = _Search(engine, x, propose, evaluator, is_solved, width, depth, threshold, max_visits, run)
-    solution = await search.visit(Thought(root))
+    solution = yield from search.visit(Thought(root))
     best = solution or search.best
     return SearchResult(() if best is None else (best,), solution is not None, tuple(search.levels))
 
 
-depth_first = waiting(adepth_first)
-"""`adepth_first`, waited for."""
+depth_first = driven(depth_first_flow)
+"""`depth_first_flow`, driven by its engine."""

@@ -1,20 +1,20 @@
-"""What searches have in common: thoughts, how they are proposed and valued. Knows no order of search."""
+"""Thoughts, and how a search proposes and values them."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import wraps
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from debate.engine import Engine, InRun
 from debate.errors import ConfigError
 from debate.evaluation import Evaluation
 from debate.evaluators.base import Evaluator
+from debate.flow import Flow, call_function, gather
 from debate.hashing import digest
-from debate.runtime.loop_thread import LoopThread
-from debate.types import Task
+from debate.types import Failure, Task
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -68,42 +68,57 @@ class SearchResult:
         return sum(level.evaluation.usage.calls for level in self.levels if level.evaluation is not None)
 
 
-async def proposed(propose: Propose, x: str, parents: Sequence[Thought]) -> list[Thought]:
-    """What comes after some thoughts; a text that is proposed twice is the first parent's."""
-    found: dict[str, Thought] = {}
-    for parent in parents:
+def proposed(propose: Propose, x: str, parents: Sequence[Thought]) -> Flow[list[Thought]]:
+    """The thoughts that may come after some others; a text that is proposed twice belongs to the first parent.
+
+    Raises:
+        ConfigError: when `propose` raises.
+    """
+
+    def proposer(parent: Thought) -> Any:
         answer = propose(x, parent.text)
-        texts = await answer if inspect.isawaitable(answer) else answer
-        for text in texts:
+        return answer if inspect.isawaitable(answer) else list(answer)
+
+    found: dict[str, Thought] = {}
+    answers = yield from gather([call_function(proposer, parent) for parent in parents])
+    for parent, answer in zip(parents, answers, strict=True):
+        if isinstance(answer, Failure):
+            raise ConfigError(answer.message, field="propose")
+        for text in answer:
             found.setdefault(text, Thought(text, None, parent))
     return list(found.values())
 
 
-async def valued(
+def valued(
     engine: Engine, evaluator: Evaluator, x: str, thoughts: Sequence[Thought], run: InRun
-) -> tuple[list[Thought], Evaluation | None]:
-    """The thoughts with their scores, all valued as one task."""
+) -> Flow[tuple[list[Thought], Evaluation | None]]:
+    """The thoughts with their scores: candidates of one task, evaluated and recorded like any other."""
     if not thoughts:
         return [], None
     texts = [thought.text for thought in thoughts]
     task = Task(x, texts, id=f"thoughts/{digest(x, texts)[:16]}")
-    evaluation = await engine.aevaluate(task, evaluator, run)
+
+    async def evaluate() -> Evaluation | Exception:
+        try:
+            return await engine.aevaluate(task, evaluator, run)
+        except Exception as error:  # raised below: the engine would make a failure of it
+            return error
+
+    evaluation = yield from call_function(evaluate)
+    if isinstance(evaluation, Exception):
+        raise evaluation
     scores = [None if score != score else float(score) for score in evaluation.scores.tolist()]
     return [Thought(each.text, score, each.parent) for each, score in zip(thoughts, scores, strict=True)], evaluation
 
 
-def waiting(search: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
-    """A search that is waited for; works inside a running event loop too."""
+def driven(search: Callable[Concatenate[Engine, P], Flow[T]]) -> Callable[Concatenate[Engine, P], T]:
+    """A search that the engine drives to its end."""
 
     @wraps(search)
-    def wait(*args: P.args, **kwargs: P.kwargs) -> T:
-        thread = LoopThread("debate-search")
-        try:
-            return thread.run(search(*args, **kwargs))
-        finally:
-            thread.close()
+    def drive(engine: Engine, *args: P.args, **kwargs: P.kwargs) -> T:
+        return engine.drive(search(engine, *args, **kwargs))
 
-    return wait
+    return drive
 
 
 def require(name: str, value: int) -> None:

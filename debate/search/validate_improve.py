@@ -1,6 +1,6 @@
-"""Validate, improve, validate again (Graph of Thoughts' ValidateAndImprove, seed 001), as a flow.
+"""Validate, improve, validate again (Besta et al. 2023), as a flow.
 
-Every try is recorded. What comes out may still be invalid, and says so. Knows no particular validator.
+Every attempt is recorded. The result may still be invalid, and says so.
 """
 
 from __future__ import annotations

@@ -6,11 +6,17 @@ begins with counts. GoT has three functions called `num_errors`; their files tel
 
 from __future__ import annotations
 
-from conforming import flows, got, seed, steps, tot
+from conforming import evaluation, flows, got, steps, tot
 from conforming.cases import Case
 from conforming.verdicts import Answer
 
-ANSWERS: dict[str, Answer] = {**tot.ANSWERS, **got.ANSWERS, **seed.ANSWERS, **steps.ANSWERS, **flows.ANSWERS}
+ANSWERS: dict[str, Answer] = {
+    **tot.ANSWERS,
+    **got.ANSWERS,
+    **evaluation.ANSWERS,
+    **steps.ANSWERS,
+    **flows.ANSWERS,
+}
 
 
 def answer_to(case: Case) -> Answer | None:

@@ -1,15 +1,17 @@
-"""Functions that ask a judge or a server: answered by the evaluators themselves, over a scripted model."""
+"""Functions that ask a judge, a callback or a server: answered by the evaluators, over a scripted model."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import math
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import httpx2
 
+from conforming import originals
 from conforming.cases import Input
 from conforming.verdicts import Answer
 from debate.backends import Scripted, ValueServer
@@ -37,16 +39,40 @@ def reply(value: float) -> str:
 
 
 def combined(given: Input, literal: bool) -> Any:
-    """Thoughts are named by their place; what has no score is not there."""
-    names = [str(n) for n in range(given["n_thoughts"])]
+    """One call for all thoughts, which are named by their place; what has no score is not there."""
 
     def callback(x: str, answers: Sequence[str]) -> Any:
         return given["callback_returns"]
 
-    evaluator = CallbackEvaluator(callback, scale=WIDE, combined=True)
+    return _by_callback(given, callback, combined=True)
+
+
+def one_by_one(given: Input, literal: bool) -> Any:
+    """One call for each thought; a null in what the callback returns stands for an exception."""
+    if literal and None in given["callback_returns"]:
+        raise ValueError("the callback raised, and the graph stops")
+
+    def callback(x: str, answer: str) -> float:
+        if (score := given["callback_returns"][int(answer)]) is None:
+            raise ValueError("no score")
+        return score
+
+    return _by_callback(given, callback, combined=False)
+
+
+def _by_callback(given: Input, callback: Callable[..., Any], *, combined: bool) -> list[Any]:
+    names = [str(n) for n in range(given.get("n_thoughts", len(given["callback_returns"])))]
+    evaluator = CallbackEvaluator(callback, scale=WIDE, combined=combined)
     with Engine(Scripted(lambda call: "")) as engine:
         scores = engine.evaluate(Task("x", names), evaluator).scores.tolist()
     return [[n, score] for n, score in enumerate(scores) if score == score]
+
+
+def ground_truth(given: Input, literal: bool) -> Any:
+    """Whether each thought solves the problem; null stands for an evaluator that raises, and is unknown."""
+    found = dict(one_by_one({"callback_returns": [None if n is None else int(n) for n in given["solved"]]}, False))
+    unknown = False if literal else None
+    return [found[n] == 1 if n in found else unknown for n in range(len(given["solved"]))]
 
 
 def improved(given: Input, literal: bool) -> Any:
@@ -66,14 +92,22 @@ def parallel(given: Input, literal: bool) -> Any:
     return _scores(given["ys"], lambda call: reply(worth[given["ys"][call.info["candidate"]]]), ValueEvaluator())
 
 
+def duplicates(given: Input, literal: bool) -> Any:
+    """Values of texts of which some are equal: each is the number that the judge's `values` name for it."""
+    evaluator = ValueEvaluator(samples=1, reader=TEN, duplicates="zero" if literal else "share")
+    ys: Sequence[str] = given["ys"]
+    return _scores(ys, lambda call: reply(given["values"][ys[call.info["candidate"]]]), evaluator)
+
+
 def stopped(given: Input, literal: bool) -> Any:
-    """The document takes scores one after the other from a stream; unscored is worth 0 there."""
+    """Scores come one after the other from a stream."""
     stream: Iterator[float] = iter(given["score_stream"])
-    threshold = given.get("confidence_threshold", 0.95)
-    stop = EarlyStop(threshold=threshold, compat="seed") if literal else EarlyStop(threshold=threshold)
-    n = given.get("n_evaluate_sample", 3)
-    evaluator = ValueEvaluator(samples=n, reader=TEN, early_stop=stop, duplicates="evaluate")
+    threshold, n = given.get("confidence_threshold", 0.95), given.get("n_evaluate_sample", 3)
     ys = given.get("ys", ["a", "b", "c"])
+    if literal:
+        return originals.evaluation_early_stop(len(ys), stream, n, threshold)
+    stop = EarlyStop(threshold=threshold)
+    evaluator = ValueEvaluator(samples=n, reader=TEN, early_stop=stop, duplicates="evaluate")
     return _scores(ys, lambda call: reply(next(stream)), evaluator)
 
 
@@ -92,6 +126,12 @@ def cached_pairs(given: Input, literal: bool) -> Any:
             float(engine.evaluate(Task(x, [y], id=str(n)), evaluator).scores[0]) for n, (x, y) in enumerate(pairs)
         ]
     return {"a": scores[0], "b": scores[1], "llm_calls": len(calls)}
+
+
+def cached_value(given: Input, literal: bool) -> Any:
+    """The value of one text, stored by the first evaluation and read by the second."""
+    found = cached_pairs({"pairs": [["x", str(given["value"])]] * 2}, literal)
+    return found["b"] if found["llm_calls"] == 1 else math.nan
 
 
 def more_samples(given: Input, literal: bool) -> Any:
@@ -141,11 +181,17 @@ def _scores(ys: Sequence[str], judge: Callable[[Call], str], evaluator: ValueEva
 
 
 ANSWERS = {
-    "Score(combined=True, callback)": Answer(combined, why="a callback that scores some and not others scored none"),
+    "Score(combined=True": Answer(combined, why="a callback that scores some and not others scored none"),
+    "Score(combined=False": Answer(
+        one_by_one, option="a ValueError", why="a callback that raises on one thought costs no other its score"
+    ),
+    "GroundTruth": Answer(ground_truth, option="solved=False", why="an evaluator that raised has not said no"),
     "ValidateAndImprove": Answer(improved),
+    "get_values": Answer(duplicates, option='duplicates="zero"', why="an equal text is worth as much"),
     "evaluate_parallel": Answer(parallel, why="scores come back in the candidates' order"),
-    "evaluate_with_early_stopping": Answer(stopped, option='EarlyStop(compat="seed")'),
+    "evaluate_with_early_stopping": Answer(stopped, option="evaluation_early_stop"),
     "get_value cache key": Answer(cached_pairs, why="the key is of all that shapes the reply, each part by itself"),
+    "get_cached_value": Answer(cached_value, why="what was stored is what is read"),
     "get_value with n=1 then n=5": Answer(more_samples, why="five samples are five replies, of which one is cached"),
     "ValueModel.evaluate_step": Answer(
         value_model,

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from typing import Any
 
+from conforming import originals
 from conforming.cases import Case, Input, numbers
 from conforming.verdicts import Answer
 from debate.scorers import (
@@ -15,7 +16,7 @@ from debate.scorers import (
     sorting_errors,
     tagged_f1,
 )
-from debate.selection import keep_best, keep_valid
+from debate.selection import keep_best
 
 
 def num_errors(case: Case) -> Answer | None:
@@ -31,30 +32,31 @@ def sorting(given: Input, literal: bool) -> Any:
     original, part = state.get("original") or "", state.get("unsorted_sublist") or ""
     # A thought may sort a part of the list; its state says which.
     truth = part if part and len(part) < len(original) - 5 else original
-    return sorting_errors(truth, state.get("current") or "", compat="got" if literal else None)
+    return (originals.got_sorting_errors if literal else sorting_errors)(truth, state.get("current") or "")
 
 
 def sets(given: Input, literal: bool) -> Any:
     state = given["state"]
     second = state.get("subset") or state.get("set2") or ""
-    compat = "got" if literal else None
-    return set_intersection_errors(state.get("set1") or "", second, state.get("current") or "", compat=compat)
+    errors = originals.got_set_errors if literal else set_intersection_errors
+    return errors(state.get("set1") or "", second, state.get("current") or "")
 
 
 def keywords(given: Input, literal: bool) -> Any:
     state = given["state"]
     answer: str = state.get("current") or ""
-    compat = "got" if literal else None
     has_part = "sub_text" in state and (state["sub_text"] or answer == "{}")
     # A thought may count in a part of the text, if that is shorter by a quarter.
     if has_part and len(state["sub_text"]) < len(state["original"]) * 0.75:
-        return keyword_count_errors(state["sub_text"], answer, given["all_possible_countries"], compat=compat)
+        errors = originals.got_keyword_errors if literal else keyword_count_errors
+        return errors(state["sub_text"], answer, given["all_possible_countries"])
     names = [re.sub("['\"]", "", name.strip()) for name in state["ground_truth"][1:-1].split(", ")]
-    return frequency_errors(Counter(name for name in names if name or literal), answer, compat=compat)
+    by_table = originals.got_frequency_errors if literal else frequency_errors
+    return by_table(Counter(name for name in names if name or literal), answer)
 
 
 def tagged(given: Input, literal: bool) -> Any:
-    return [tagged_f1(given["texts"], ("Redundancy", "Retained"), compat="got" if literal else None)]
+    return [(originals.got_tagged_f1 if literal else tagged_f1)(given["texts"], ("Redundancy", "Retained"))]
 
 
 def kept(given: Input, literal: bool) -> Any:
@@ -64,17 +66,18 @@ def kept(given: Input, literal: bool) -> Any:
 
 
 def valid(given: Input, literal: bool) -> Any:
-    return keep_valid(given["valid"])
+    return originals.got_keep_valid(given["valid"])
 
 
-_GOT = 'compat="got"'
-_SORTING = Answer(sorting, option=_GOT, why="every number counts, not 0 to 9 alone")
-_SETS = Answer(sets, option=_GOT, why="an empty intersection is an answer")
-_KEYWORDS = Answer(keywords, option=_GOT, why="keywords are whole words, the longest where several fit")
+_SORTING = Answer(sorting, option="got_sorting_errors", why="every number counts, not 0 to 9 alone")
+_SETS = Answer(sets, option="got_set_errors", why="an empty intersection is an answer")
+_KEYWORDS = Answer(keywords, option="got_keyword_errors", why="keywords are whole words, the longest where several fit")
 
 ANSWERS = {
     "DocMergeParser.parse_score_answer": Answer(
-        tagged, option=_GOT, why="a score is the number inside its tag; what cannot be read is refused, not worth 0"
+        tagged,
+        option="got_tagged_f1",
+        why="a score is the number inside its tag; what cannot be read is refused, not worth 0",
     ),
     "KeepBestN.execute": Answer(
         kept,

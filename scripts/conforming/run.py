@@ -1,11 +1,11 @@
-"""Compare the package with the original programs of the seed documents.
+"""Compare the package with the original programs that it follows.
 
     scripts/conformance CASES.json
 
-prints one line a case:
+prints one line per case:
 
     pass      ID               the same result
-    compat    ID  OPTION       the same result with this option
+    original  ID               the same result by the original's own rule, or by an option that asks for it
     differs   ID  WHY          the case records a fault (its tag ends in -bug), and ours does right
     FAIL      ID  WHY          anything else
 
@@ -25,7 +25,7 @@ from conforming.cases import Case, read_cases
 from conforming.verdicts import Verdict, judge
 from debate.errors import InputError
 
-KINDS = ("pass", "compat", "differs", "FAIL")
+KINDS = ("pass", "original", "differs", "FAIL")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

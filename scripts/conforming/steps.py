@@ -2,50 +2,54 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+from conforming import originals
 from conforming.cases import Input, numbers
 from conforming.verdicts import Answer
 from debate.parsing.step_scores import read_is_solved, read_step_score
-from debate.scoring.reducers import StepReduction, pass_at_k, reduce_steps, step_accuracy
-
-REDUCTIONS: dict[str, StepReduction] = {"min": "min", "prod": "product", "last": "last"}
+from debate.scoring.reducers import reduce_steps, step_accuracy
 
 
 def step_score(given: Input, literal: bool) -> Any:
-    return read_step_score(given["reply"], compat="x1" if literal else None)
+    return (originals.x1_step_score if literal else read_step_score)(given["reply"])
 
 
 def is_solved(given: Input, literal: bool) -> Any:
-    return read_is_solved(given["reply"], compat="x1" if literal else None)
+    return (originals.x1_is_solved if literal else read_is_solved)(given["reply"])
 
 
 def aggregated(given: Input, literal: bool) -> Any:
-    how = REDUCTIONS[given["agg_strategy"]]
-    return reduce_steps(numbers(given["scores"]), how, compat="sal" if literal else None)
+    scores: list[Any] = numbers(given["scores"])
+    how: Any = given["agg_strategy"]
+    return (
+        originals.sal_aggregate(scores, how) if literal else reduce_steps(scores, "product" if how == "prod" else how)
+    )
 
 
 def pass_rate(given: Input, literal: bool) -> Any:
-    return pass_at_k(given["n"], given["c"], given["k"], compat="sal" if literal else None)
+    """The unbiased estimate of arXiv 2107.03374; 1 whenever more are drawn than there are wrong ones."""
+    n, c, k = given["n"], given["c"], given["k"]
+    return 1.0 if n - c < k else 1.0 - math.comb(n - c, k) / math.comb(n, k)
 
 
 def accuracy(given: Input, literal: bool) -> Any:
     predicted, labels = zip(*given["pred_label"], strict=True)
-    found = step_accuracy(predicted, labels, compat="processbench" if literal else None)
-    return {"error_acc": found.error_accuracy, "correct_acc": found.correct_accuracy, "f1": found.f1}
+    found = step_accuracy(predicted, labels)
+    f1 = originals.processbench_f1(found.error_accuracy, found.correct_accuracy) if literal else found.f1
+    return {"error_acc": found.error_accuracy, "correct_acc": found.correct_accuracy, "f1": f1}
 
-
-_X1 = 'compat="x1"'
 
 ANSWERS = {
     "PromptedStepEvaluation.evaluate_step": Answer(
         step_score,
-        option=_X1,
+        option="x1_step_score",
         refusals={"IndexError": "no_tag", "ValueError": "not_a_number"},
-        why="the last score outside the analysis is the judgement, and it must lie on the scale",
+        why="the last score outside the analysis is the judgment, and it must lie on the scale",
     ),
-    "PromptedStepEvaluation.is_solved": Answer(is_solved, option=_X1, refusals={"IndexError": "no_tag"}),
-    "aggregate_scores": Answer(aggregated, option='compat="sal"'),
-    "pass_at_k": Answer(pass_rate, option='compat="sal"'),
-    "F1 of (error acc, correct acc)": Answer(accuracy, option='compat="processbench"'),
+    "PromptedStepEvaluation.is_solved": Answer(is_solved, option="x1_is_solved", refusals={"IndexError": "no_tag"}),
+    "aggregate_scores": Answer(aggregated, option="sal_aggregate"),
+    "pass_at_k": Answer(pass_rate),
+    "F1 of (error acc, correct acc)": Answer(accuracy, option="processbench_f1"),
 }

@@ -1,7 +1,7 @@
 """Whether what a function of ours does is what is recorded of the original.
 
     pass      it does the same
-    compat    it does the same with the option that asks for the original's ways
+    original  it does otherwise on purpose; the original's rule (`originals.py`) or an option does the same
     differs   it does not, the record is of a fault, and here is why ours is right
     FAIL      anything else
 
@@ -20,7 +20,7 @@ import numpy as np
 from conforming.cases import Case, Input
 from debate.errors import InputError, ReplyError
 
-Kind = Literal["pass", "compat", "differs", "FAIL"]
+Kind = Literal["pass", "original", "differs", "FAIL"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +28,9 @@ class Answer:
     """How this package answers the cases of one function."""
 
     call: Callable[[Input, bool], Any]
-    """Called with the case's input, and whether the original's ways are asked for."""
+    """Called with the case's input, and whether the original's own rule is asked for."""
     option: str | None = None
-    """The option that asks for them, as one writes it; None when there is none."""
+    """What asks for it: a function of `originals.py`, or an option as one writes it; None when there is none."""
     refusals: Mapping[str, str | type[Exception]] = field(default_factory=dict[str, "str | type[Exception]"])
     """Exception of the original -> ours for the same cause: a class, or the reason of a `ReplyError`."""
     why: str = ""
@@ -46,14 +46,14 @@ class Verdict:
 
 
 def judge(case: Case, answer: Answer) -> Verdict:
-    """Answer a case, if need be the original's way, and compare."""
+    """Answer a case, if need be by the original's rule, and compare."""
     ours = _outcome(answer, case.input, literal=False)
-    if _same_outcome(ours, case, answer):
+    if _same_outcome(ours, case, answer.refusals):
         return Verdict("pass")
     if answer.option:
         literal = _outcome(answer, case.input, literal=True)
-        if _same_outcome(literal, case, answer):
-            return Verdict("compat", answer.option)
+        if _same_outcome(literal, case, {}) or _same_outcome(literal, case, answer.refusals):
+            return Verdict("original", answer.option)
     there = case.raises or _shown(case.returns)
     detail = f"ours {_shown(ours)}, there {there}"
     if case.is_bug and answer.why and not (isinstance(ours, Exception) and not _is_refusal(ours)):
@@ -86,12 +86,12 @@ def _outcome(answer: Answer, given: Input, *, literal: bool) -> Any:
         return error
 
 
-def _same_outcome(ours: Any, case: Case, answer: Answer) -> bool:
+def _same_outcome(ours: Any, case: Case, refusals: Mapping[str, str | type[Exception]]) -> bool:
     if not isinstance(ours, Exception):
         return case.raises is None and same(ours, case.returns)
     if case.raises is None:
         return False
-    like = answer.refusals.get(case.raises)
+    like = refusals.get(case.raises)
     if isinstance(like, str):
         return isinstance(ours, ReplyError) and ours.reason == like
     return type(ours) is like if like else type(ours).__name__ == case.raises

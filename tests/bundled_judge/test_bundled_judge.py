@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import statistics
 import subprocess
@@ -10,6 +9,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from debate.evaluators.debate.prompts import DebatePrompts
 from debate.evaluators.debate.settings import CELL_SCALE
 from debate.memory.locations import built_in
 from debate.profiles import MemorySettings
+from tests.required import required
 from tests.scripts_loader import REPOSITORY
 
 DEMO = REPOSITORY / "scripts" / "demo_tasks.jsonl"
@@ -38,8 +39,7 @@ def own_tasks() -> list[Task]:
 
 @pytest.fixture(scope="module")
 def judge_backend() -> VLLM:
-    if importlib.util.find_spec("vllm") is None:
-        pytest.skip("vLLM is not installed")
+    required(find_spec("vllm"), "vLLM is not installed")
     return bundled_judge.backend(max_num_seqs=32)
 
 

@@ -48,7 +48,7 @@ def test_a_run_is_exported_in_several_formats_beside_its_results(run: Path) -> N
 
 def test_a_file_that_is_there_is_replaced_on_request_alone(run: Path) -> None:
     export(run, "--to", "inspect")
-    with pytest.raises(ConfigError, match="is there already"):
+    with pytest.raises(ConfigError, match="exists already"):
         export(run, "--to", "inspect")
     assert "3 rows" in export(run, "--to", "inspect", "--force")
 

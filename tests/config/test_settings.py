@@ -18,7 +18,7 @@ def read(folder: Path, text: str, **flags: object) -> RunSettings:
 
 
 def test_a_debate_without_settings_is_the_one_that_the_api_gives() -> None:
-    assert RunSettings().debate_evaluator().describe() == DebateEvaluator().describe()
+    assert RunSettings().make_evaluator().describe() == DebateEvaluator().describe()
 
 
 def test_flags_go_before_the_file(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +28,20 @@ def array(path: Path, *rows: Row) -> Path:
     return path
 
 
+def tasks_of(path: Path | str, limit: int | None = None, **more: Any) -> Iterator[Task]:
+    """The tasks of an eval set, read no further than is asked."""
+    return (task for task, _, _ in EvalSet(Path(path), limit, **more).tasks())
+
+
+def count(path: Path | str, limit: int | None = None, **more: Any) -> int:
+    return sum(1 for _ in tasks_of(path, limit, **more))
+
+
 def read(path: Path, format_: str, **more: Any) -> list[Task]:
     """The tasks, once recognised without help."""
-    evalset = EvalSet(path, **more)
-    assert evalset.recognised() == format_
-    return [task for task, _, _ in evalset.tasks()]
+    reading = EvalSet(path, **more).read()
+    assert reading.format_name == format_
+    return [task for task, _, _ in reading]
 
 
 def texts(task: Task) -> list[str]:

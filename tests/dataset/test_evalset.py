@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
-from debate.dataset.evalset import check_evalset, read_evalset
+from debate.dataset.evalset import EvalSet
 from debate.errors import ConfigError, TaskError
 from debate.types import Candidate, Task
+from tests.dataset.files import count, tasks_of
 
 GOOD = '{"x": "What is 2 + 2?", "candidates": ["4", "5"]}'
 
@@ -26,7 +27,7 @@ def file(tmp_path: Path) -> Path:
 
 def tasks_in(file: Path, text: str | bytes) -> list[Task]:
     file.write_bytes(text if isinstance(text, bytes) else text.encode("utf-8"))
-    return list(read_evalset(file))
+    return list(tasks_of(file))
 
 
 def fault_in(file: Path, text: str | bytes) -> TaskError:
@@ -84,7 +85,7 @@ def test_equal_tasks_without_ids_are_no_duplicates(file: Path) -> None:
 
 def test_the_demo_tasks_are_an_eval_set() -> None:
     demo = Path(__file__).parents[2] / "scripts" / "demo_tasks.jsonl"
-    assert check_evalset(demo) == sum(1 for text in demo.read_text(encoding="utf-8").splitlines() if text.strip())
+    assert count(demo) == sum(1 for text in demo.read_text(encoding="utf-8").splitlines() if text.strip())
 
 
 # How it is read
@@ -92,21 +93,21 @@ def test_the_demo_tasks_are_an_eval_set() -> None:
 
 def test_a_limit_reads_no_further_than_it_must(file: Path) -> None:
     file.write_text(f"{GOOD}\n\n{GOOD}\nbroken\n", encoding="utf-8")
-    assert len(list(read_evalset(file, limit=2))) == 2
-    assert check_evalset(file, limit=2) == 2
+    assert len(list(tasks_of(file, limit=2))) == 2
+    assert count(file, limit=2) == 2
     with pytest.raises(TaskError, match="jsonl:4: is not valid JSON"):
-        check_evalset(file, limit=3)
+        count(file, limit=3)
 
 
 def test_a_limit_below_one_is_refused(file: Path) -> None:
     file.write_text(GOOD, encoding="utf-8")
     with pytest.raises(ConfigError, match="limit: must be at least 1"):
-        list(read_evalset(file, limit=0))
+        list(tasks_of(file, limit=0))
 
 
 def test_tasks_come_before_a_later_fault_is_met(file: Path) -> None:
     file.write_text(f"{GOOD}\nbroken\n", encoding="utf-8")
-    tasks: Iterator[Task] = read_evalset(file)
+    tasks: Iterator[Task] = tasks_of(file)
     assert next(tasks).x == "What is 2 + 2?"
     with pytest.raises(TaskError, match="jsonl:2"):
         next(tasks)
@@ -115,7 +116,7 @@ def test_tasks_come_before_a_later_fault_is_met(file: Path) -> None:
 def test_memory_does_not_grow_with_the_file(file: Path) -> None:
     file.write_text("".join(line(x="x" * 10_000) + "\n" for _ in range(1000)), encoding="utf-8")
     tracemalloc.start()
-    assert check_evalset(file) == 1000
+    assert count(file) == 1000
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < file.stat().st_size / 10
@@ -129,33 +130,34 @@ def test_memory_does_not_grow_with_the_file(file: Path) -> None:
     [
         ('{"candidates": ["4"]}', "x", "is missing"),
         ('{"x": "q"}', "candidates", "is missing"),
-        (line(x=4), "x", "must be a string, got a number"),
-        (line(x=None), "x", "must be a string, got null"),
+        (line(x=4), "x", "must be text, got 4"),
+        (line(x=None), "x", "must be text, got nothing"),
         (line(candidates=[]), "candidates", "is empty"),
-        (line(candidates=None), "candidates", "must be a list, got null"),
-        (line(candidates="4"), "candidates", "must be a list, got one string"),
-        (line(candidates={"A": "4"}), "candidates", "must be a list, got an object"),
-        (line(candidates=["4", 5]), "candidates.1", "must be a string, or an object with a text, got a number"),
-        (line(candidates=["4", True]), "candidates.1", "got true"),
-        (line(candidates=["4", ["5"]]), "candidates.1", "got a list"),
-        (line(candidates=["4", {"text": 5}]), "candidates.1.text", "must be a string, got a number"),
+        (line(candidates=None), "candidates", "must be a list, got nothing"),
+        (line(candidates="4"), "candidates", "must be a list, got '4'"),
+        (line(candidates={"A": "4"}), "candidates", "must be a list, got a mapping"),
+        (line(candidates=["4", 5]), "candidates.1", "must be text, or a mapping with a text"),
+        (line(candidates=["4", True]), "candidates.1", "must be text, or a mapping with a text"),
+        (line(candidates=["4", ["5"]]), "candidates.1", "must be text, or a mapping with a text"),
+        (line(candidates=["4", {"text": 5}]), "candidates.1.text", "must be text, got 5"),
         (line(candidates=[{"id": "a"}]), "candidates.0.text", "is missing"),
-        (line(candidates=[{"text": "4", "id": 1}]), "candidates.0.id", "must be a string, got a number"),
-        (line(candidates=[{"text": "4", "metadata": "m"}]), "candidates.0.metadata", "must be an object"),
-        (line(context="c"), "context", "must be a list, got one string"),
-        (line(context=["c", 1]), "context.1", "must be a string, got a number"),
-        (line(metadata=[1]), "metadata", "must be an object, got a list"),
-        (line(id=7), "id", "must be a string, got a number"),
+        (line(candidates=[{"text": "4", "id": 1}]), "candidates.0.id", "must be text, got 1"),
+        (line(candidates=[{"text": "4", "metadata": "m"}]), "candidates.0.metadata", "must be a mapping"),
+        (line(context="c"), "context", "must be a list, got 'c'"),
+        (line(context=["c", 1]), "context.1", "must be text, got 1"),
+        (line(metadata=[1]), "metadata", "must be a mapping of keys to values, got a list"),
+        (line(id=7), "id", "must be text, got 7"),
         (line(id="  "), "id", "must be a non-empty string"),
         (line(x="cut \ud83d"), "x", "lone surrogate"),
-        (line(candidates=["4", "cut \ud83d"]), "candidates.1", "lone surrogate"),
+        (line(candidates=["4", "cut \ud83d"]), "candidates.1.text", "lone surrogate"),
         (line(id="\ud83d"), "id", "lone surrogate"),
-        (line(metadata={"a": ["\ud83d"]}), "metadata", "lone surrogate"),
+        (line(metadata={"a": ["\ud83d"]}), "metadata.a", "lone surrogate"),
         (line(metadata={"best": 2}), "metadata.best", "must be the index of one of 2 candidates, got 2"),
         (line(metadata={"best": -1}), "metadata.best", "must be the index of one of 2 candidates, got -1"),
-        (GOOD[:-1] + ', "metadata": {"a": 1e999}}', "metadata", "holds a number that is too large"),
+        (GOOD[:-1] + ', "metadata": {"a": 1e999}}', "metadata.a", "holds a number that is too large"),
         (line(metadata={"\ud83d": 1}), "metadata", "lone surrogate"),
-        ('{"x": "a", "x": "b", "candidates": ["4"]}', "x", "the key stands twice"),
+        (line(candidates=[{"text": "4", "metadata": {"a": "\ud83d"}}]), "candidates.0.metadata.a", "lone surrogate"),
+        ('{"x": "a", "x": "b", "candidates": ["4"]}', "x", "duplicate key"),
     ],
 )
 def test_a_fault_is_told_with_its_line_and_field(file: Path, broken: str, field: str, message: str) -> None:
@@ -171,8 +173,8 @@ def test_a_fault_is_told_with_its_line_and_field(file: Path, broken: str, field:
         (line(candidate=["4"]), "candidate", "did you mean 'candidates'?"),
         (line(ID="a"), "ID", "did you mean 'id'?"),
         (line(candidates=[{"txt": "4"}]), "candidates.0.txt", "did you mean 'text'?"),
-        (line(question="q"), "question", "the keys of a task are id, x, candidates, context, metadata"),
-        (line(**{"\x1b[31m": 1}), r"\x1b[31m", "the keys of a task are"),
+        (line(question="q"), "question", "known keys: id, x, candidates, context, metadata"),
+        (line(**{"\x1b[31m": 1}), r"'\x1b[31m'", "known keys: id"),
     ],
 )
 def test_an_unknown_key_is_refused_with_the_one_that_was_meant(file: Path, broken: str, field: str, hint: str) -> None:
@@ -188,11 +190,16 @@ def test_broken_json_is_told_with_its_column(file: Path) -> None:
     assert "jsonl:1: is not valid JSON, at column 11" in fault.message
 
 
-@pytest.mark.parametrize("text", ["[\n" + GOOD + "\n]", "{\n" + GOOD[1:], f"[{GOOD}]"])
-def test_json_that_is_not_one_object_a_line_is_told_so(file: Path, text: str) -> None:
-    fault = fault_in(file, text)
+def test_an_object_over_several_lines_is_told_so(file: Path) -> None:
+    fault = fault_in(file, "{\n" + GOOD[1:])
     assert fault.line == 1
-    assert fault.hint == "an eval set holds one JSON object a line (JSONL)"
+    assert fault.hint is not None
+    assert "one object per line" in fault.hint
+
+
+@pytest.mark.parametrize("text", ["[\n" + GOOD + ",\n" + GOOD + "\n]", f"[{GOOD}, {GOOD}]"])
+def test_tasks_may_come_as_an_array(file: Path, text: str) -> None:
+    assert tasks_in(file, text) == tasks_in(file, f"{GOOD}\n{GOOD}")
 
 
 @pytest.mark.parametrize("text", ["7", '"text"', "null", "true"])
@@ -200,17 +207,16 @@ def test_a_line_that_is_not_an_object_is_refused(file: Path, text: str) -> None:
     assert "must be a JSON object, got " in fault_in(file, text).message
 
 
-@pytest.mark.parametrize("value", ["NaN", "-Infinity", "9" * 5000, "[" * 100_000])
-def test_json_that_python_alone_would_read_or_choke_on_is_a_fault(file: Path, value: str) -> None:
+@pytest.mark.parametrize("value", ["9" * 5000, "[" * 100_000])
+def test_json_that_python_would_choke_on_is_a_fault(file: Path, value: str) -> None:
     fault = fault_in(file, f'{{"x": "a", "candidates": ["4"], "metadata": {{"a": {value}}}}}')
     assert fault.line == 1
     assert "is not valid JSON" in fault.message
 
 
-def test_an_id_given_twice_is_told_with_both_lines(file: Path) -> None:
-    fault = fault_in(file, f"{line(id='a')}\n\n{line(id='b')}\n{line(id='a')}\n")
-    assert (fault.line, fault.field) == (4, "id")
-    assert fault.message.endswith("'a' stands twice, first on line 1")
+def test_a_number_that_json_has_not_is_null(file: Path) -> None:
+    [task] = tasks_in(file, '{"x": "a", "candidates": ["4"], "metadata": {"a": NaN, "b": -Infinity}}')
+    assert task.metadata == {"a": None, "b": None}
 
 
 def test_bytes_that_are_not_utf8_are_told_with_their_line(file: Path) -> None:
@@ -235,14 +241,57 @@ def test_a_file_without_tasks_is_refused(file: Path, content: str) -> None:
 
 def test_a_missing_file_and_a_folder_are_refused(tmp_path: Path) -> None:
     with pytest.raises(TaskError, match=r"nowhere\.jsonl: there is no such file"):
-        check_evalset(tmp_path / "nowhere.jsonl")
+        count(tmp_path / "nowhere.jsonl")
     with pytest.raises(TaskError, match="is a folder"):
-        check_evalset(tmp_path)
+        count(tmp_path)
     with pytest.raises(TaskError, match="cannot be read"):
-        check_evalset("tasks\0.jsonl")
+        count("tasks\0.jsonl")
 
 
-def test_a_pipe_is_not_checked_because_it_could_not_be_read_again(tmp_path: Path) -> None:
+def test_a_pipe_is_refused_because_it_could_not_be_read_again(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(TaskError, match="can be read only once"):
-        check_evalset(tmp_path / "pipe")
+        count(tmp_path / "pipe")
+
+
+# In one pass
+
+
+def test_a_pass_knows_the_digest_of_what_it_has_read_without_reading_it_again(file: Path) -> None:
+    file.write_text(f"{GOOD}\n{GOOD}\n", encoding="utf-8")
+    expected = EvalSet(file).digest()
+    reading = EvalSet(file).read()
+    assert len(list(reading)) == 2
+    file.unlink()
+    assert reading.digest() == expected
+
+
+@pytest.mark.parametrize("end", [GOOD, "broken"])
+def test_the_digest_is_of_the_whole_file_whatever_was_read_of_it(file: Path, end: str) -> None:
+    file.write_text(f"{GOOD}\n" * 10_000 + end, encoding="utf-8")
+    reading = EvalSet(file, limit=1).read()
+    assert len(list(reading)) == 1
+    assert reading.digest() == EvalSet(file, limit=1).digest()
+    assert reading.digest() != EvalSet(file).digest()
+
+
+def test_the_digest_changes_with_every_byte(file: Path) -> None:
+    file.write_text(GOOD, encoding="utf-8")
+    before = EvalSet(file).digest()
+    file.write_text(GOOD + "\n", encoding="utf-8")
+    assert EvalSet(file).digest() != before
+
+
+def test_a_file_is_opened_once_to_be_recognized_read_and_hashed(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file.write_text(GOOD, encoding="utf-8")
+    opens: list[Path] = []
+    really = Path.open
+
+    def counted(self: Path, *arguments: Any, **more: Any) -> Any:
+        opens.append(self)
+        return really(self, *arguments, **more)
+
+    monkeypatch.setattr(Path, "open", counted)
+    reading = EvalSet(file).read()
+    assert (len(list(reading)), len(reading.digest())) == (1, 64)
+    assert opens == [file]

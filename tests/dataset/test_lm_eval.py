@@ -53,7 +53,7 @@ def test_the_lines_of_several_filters_are_one_task_with_the_metrics_of_each(tmp_
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ([sample(0, "a"), sample(0, "b")], r"m\.jsonl:2: doc_id: '0' stands twice, with other responses on line 1"),
+        ([sample(0, "a"), sample(0, "b")], r"m\.jsonl:2: doc_id: '0' is a duplicate, with other responses on line 1"),
         ([sample(0, resps=[[[-1.5, True]]])], r"resps\.0: holds log-likelihoods"),
         ([sample(0, resps=[[["-1.5", "True"]]])], r"resps\.0: holds log-likelihoods"),
         ([sample(0, "a", arguments={})], "arguments: must be a string"),

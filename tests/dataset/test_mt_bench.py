@@ -51,7 +51,7 @@ def test_a_question_without_an_answer_and_an_answer_without_a_question_are_refus
         read(mt_bench(tmp_path, m1=[answer(1, "m1", ["x", "y"])]), "mt_bench")
     with pytest.raises(TaskError, match=r"m1\.jsonl:3: question_id: answers no question"):
         read(mt_bench(tmp_path, m1=[answer(n, "m1", ["x"]) for n in (1, 2, 3)]), "mt_bench")
-    with pytest.raises(TaskError, match=r"m1\.jsonl:2: question_id: '1' stands twice, first on line 1"):
+    with pytest.raises(TaskError, match=r"m1\.jsonl:2: question_id: duplicate id '1', first on line 1"):
         read(mt_bench(tmp_path, m1=[answer(1, "m1", ["x"])] * 2), "mt_bench")
 
 
@@ -81,4 +81,4 @@ def test_the_digest_changes_with_every_file_and_setting(tmp_path: Path) -> None:
     assert EvalSet(folder, limit=1).digest() != first
     mt_bench(tmp_path, m1=[answer(1, "m1", ["x", "y"]), answer(2, "m1", ["changed"])])
     assert EvalSet(folder).digest() != first
-    assert [file.name for file in EvalSet(folder).files] == ["question.jsonl", "m1.jsonl"]
+    assert [file.path.name for file in EvalSet(folder).read().further] == ["m1.jsonl"]

@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from debate.dataset.evalset import FORMATS, EvalSet, check_evalset, read_evalset
+from debate.dataset.evalset import EvalSet
 from debate.errors import ConfigError, InputError, TaskError
-from tests.dataset.files import Row, array, lines
+from debate.registry import FORMATS
+from tests.dataset.files import Row, array, count, lines, tasks_of
 
 RECORDS: dict[str, Row] = {
     "own": {"x": "q", "candidates": ["a"]},
@@ -54,14 +55,15 @@ def evalset(folder: Path, name: str, row: Row, answer: Row | None = None) -> Eva
 @pytest.mark.parametrize("name", RECORDS)
 def test_a_record_is_recognised_by_its_keys(tmp_path: Path, name: str) -> None:
     given_ = evalset(tmp_path, name, RECORDS[name])
-    assert EvalSet(given_.path).recognised() == name
+    assert EvalSet(given_.path).read().format_name == name
     assert [len(task.candidates) > 0 for task, _, _ in given_.tasks()] == [True]
 
 
 def test_every_format_has_a_record_here_and_a_description() -> None:
-    assert set(FORMATS) == {*RECORDS, "table"}
-    assert all(known.description for known in FORMATS.values())
-    assert {name for name, known in FORMATS.items() if known.joined} == set(ANSWERS)
+    ours = {name: FORMATS.load(name) for name, entry in FORMATS.entries.items() if entry.package is None}
+    assert set(ours) == {*RECORDS, "table"}
+    assert all(FORMATS.entries[name].description for name in ours)
+    assert {name for name, known in ours.items() if known.takes == "files"} == set(ANSWERS)
 
 
 def test_a_format_that_is_not_there_is_refused_with_those_that_are(tmp_path: Path) -> None:
@@ -72,33 +74,27 @@ def test_a_format_that_is_not_there_is_refused_with_those_that_are(tmp_path: Pat
 def test_keys_of_no_format_are_told_with_the_formats_there_are(tmp_path: Path) -> None:
     file = array(tmp_path / "t.json", {"one": 1, "two": 2})
     with pytest.raises(TaskError, match="no format that is known, by its keys one, two") as caught:
-        check_evalset(file)
+        count(file)
     assert caught.value.hint is not None
-    assert all(name in caught.value.hint for name in FORMATS)
+    assert all(name in caught.value.hint for name in RECORDS)
 
 
 @pytest.mark.parametrize("name", [name for name in RECORDS if name not in ANSWERS])
 def test_further_files_that_a_format_has_no_use_for_are_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(ConfigError, match="has all candidates in one file"):
-        check_evalset(evalset(tmp_path, name, RECORDS[name]).path, answers=[tmp_path / "tasks.jsonl"])
+        count(evalset(tmp_path, name, RECORDS[name]).path, answers=(tmp_path / "tasks.jsonl",))
 
 
 def test_columns_that_a_format_has_no_use_for_are_refused(tmp_path: Path) -> None:
     file = lines(tmp_path / "t.jsonl", RECORDS["llmbar"])
     with pytest.raises(ConfigError, match="has columns of its own"):
-        check_evalset(file, format="llmbar", columns={"x": "input"})
+        count(file, format="llmbar", columns={"x": "input"})
 
 
 def test_reading_takes_the_same_settings_as_the_eval_set(tmp_path: Path) -> None:
     outputs = [lines(tmp_path / f"{m}.jsonl", {"instruction": "i", "output": m, "generator": m}) for m in "ab"]
-    (task,) = read_evalset(outputs[0], format="alpaca_eval", answers=[str(outputs[1])])
+    (task,) = tasks_of(outputs[0], format="alpaca_eval", answers=(outputs[1],))
     assert [candidate.text for candidate in task.candidates] == ["a", "b"]
-
-
-def test_an_id_given_twice_on_one_line_of_an_array_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "p.json").write_text(json.dumps([RECORDS["pandalm"]] * 2))
-    with pytest.raises(TaskError, match=r"p\.json:1: id: '0' stands twice, first on line 1"):
-        check_evalset(tmp_path / "p.json")
 
 
 def test_a_pipe_among_the_files_is_refused_before_it_is_read(tmp_path: Path) -> None:
@@ -123,7 +119,7 @@ def test_a_pipe_among_the_files_is_refused_before_it_is_read(tmp_path: Path) -> 
         (f"[{BAR} {BAR}]", "the array is not closed"),
         ("[1]", r"l\.json:1: 0: must be a JSON object, got int"),
         (f"{BAR} {BAR}", "something follows the object"),
-        ('{"input": 1, "input": 2}', r"l\.json:1: input: the key stands twice"),
+        ('{"input": 1, "input": 2}', r"l\.json:1: input: duplicate key"),
         ('{"input": ' + "[" * 100_000, "nested too deeply"),
         ('{"input": ' + "9" * 5000 + "}", "is not valid JSON"),
         ("[]", "holds no tasks"),
@@ -146,10 +142,10 @@ def test_a_number_that_json_has_not_is_null(tmp_path: Path) -> None:
 def test_metadata_that_cannot_be_stored_is_refused(tmp_path: Path) -> None:
     file = lines(tmp_path / "p.jsonl", {**RECORDS["pandalm"], "motivation_app": "cut \ud83d"})
     with pytest.raises(TaskError, match=r"p\.jsonl:1: motivation_app: .*lone surrogate"):
-        check_evalset(file)
+        count(file)
     file.write_text(json.dumps(RECORDS["pandalm"])[:-1] + ', "motivation_app": 1e999}')
     with pytest.raises(TaskError, match="motivation_app: holds a number that is too large"):
-        check_evalset(file)
+        count(file)
 
 
 JSON = st.recursive(

@@ -14,6 +14,7 @@ from debate.dataset.build import in_hidden_order
 from debate.errors import TaskError
 from debate.types import Candidate
 from tests.dataset.files import Row, best, generators, lines, read, texts
+from tests.required import required_module
 
 
 def said(text: str, question: str = "q") -> list[dict[str, Any]]:
@@ -63,7 +64,7 @@ def test_version_two_has_lists_and_perhaps_several_that_are_right(tmp_path: Path
 
 
 def test_the_parquet_files_it_is_published_in_are_recognised(tmp_path: Path) -> None:
-    arrow, parquet = pytest.importorskip("pyarrow"), import_module("pyarrow.parquet")
+    arrow, parquet = required_module("pyarrow"), import_module("pyarrow.parquet")
     rows = [{**pair(n), "chosen": ["good"], "rejected": ["b1", "b2"], "subset": "Math"} for n in range(3)]
     parquet.write_table(arrow.Table.from_pylist(rows), tmp_path / "r.parquet")
     tasks = read(tmp_path / "r.parquet", "reward_bench")

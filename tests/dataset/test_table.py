@@ -14,9 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from debate.dataset.evalset import EvalSet, check_evalset, read_evalset
+from debate.dataset.evalset import EvalSet
 from debate.errors import ConfigError, TaskError
-from tests.dataset.files import Row, best, lines, read, texts
+from tests.dataset.files import Row, best, count, lines, read, tasks_of, texts
+from tests.required import required_module
 
 
 def write(path: Path, text: str) -> Path:
@@ -67,7 +68,7 @@ def test_json_lines_of_any_keys_are_a_table_when_their_columns_are_named(tmp_pat
         ("x,candidates\nq\n", r"t\.csv:2: has fewer fields"),
         ("x,candidate_1\nq,a\nr,b,c\n", r"t\.csv:3: has more fields"),
         ('x,candidate_1\n"q\n1",a\n"r\n2"\n', r"t\.csv:4: has fewer fields"),
-        ("x,candidate_1,x\nq,a,r\n", r"t\.csv:1: x: the column stands twice"),
+        ("x,candidate_1,x\nq,a,r\n", r"t\.csv:1: x: duplicate column"),
         ('x,candidate_1\nq,a\nr,"b\nc', r"t\.csv:3: is not valid CSV"),
         ('x,candidate_1\n"q"q,a\n', r"t\.csv:2: is not valid CSV"),
         ("x,other\nq,a\n", "there is no such column among x, other"),
@@ -114,14 +115,8 @@ def test_a_name_that_is_not_ours_is_refused(tmp_path: Path) -> None:
         EvalSet(tmp_path / "t.csv", columns={"prompt": "x"})
 
 
-def test_an_id_given_twice_is_told_with_both_lines(tmp_path: Path) -> None:
-    file = write(tmp_path / "t.csv", "prompt,id,candidate_1\nq,a,1\nr,b,2\ns,a,3\n")
-    with pytest.raises(TaskError, match=r"t\.csv:4: id: 'a' stands twice, first on line 2"):
-        list(read_evalset(file, columns={"x": "prompt"}))
-
-
 def parquet_file(path: Path, rows: list[Row]) -> Path:
-    arrow, parquet = pytest.importorskip("pyarrow"), import_module("pyarrow.parquet")
+    arrow, parquet = required_module("pyarrow"), import_module("pyarrow.parquet")
     parquet.write_table(arrow.Table.from_pylist(rows), path, row_group_size=100)
     return path
 
@@ -166,14 +161,14 @@ def test_parquet_without_its_library_says_what_to_install(tmp_path: Path, monkey
     file = parquet_file(tmp_path / "t.parquet", [{"x": "q", "candidates": ["a"]}])
     monkeypatch.setitem(import_module("sys").modules, "pyarrow", None)
     with pytest.raises(ConfigError) as caught:
-        EvalSet(file).recognised()
+        EvalSet(file).tasks().__next__()
     assert caught.value.hint == "pip install 'debate-eval[parquet]'"
 
 
 def test_memory_does_not_grow_with_a_csv(tmp_path: Path) -> None:
     file = write(tmp_path / "t.csv", "x,candidate_1\n" + ("x" * 10_000 + ",a\n") * 500)
     tracemalloc.start()
-    assert check_evalset(file) == 500
+    assert count(file) == 500
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < file.stat().st_size / 10
@@ -187,6 +182,6 @@ def test_csv_keeps_every_text_as_it_is(tmp_path_factory: pytest.TempPathFactory)
     def check(rows: list[tuple[str, str, str]]) -> None:
         with path.open("w", newline="", encoding="utf-8") as stream:
             csv.writer(stream).writerows([("x", "candidate_1", "candidate_2"), *rows])
-        assert [(task.x, *texts(task)) for task in read_evalset(path)] == rows
+        assert [(task.x, *texts(task)) for task in tasks_of(path)] == rows
 
     check()

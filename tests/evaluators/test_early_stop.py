@@ -112,28 +112,6 @@ def test_the_threshold_is_a_part_of_the_scale() -> None:
     assert counts(judge, 2) == [3, 1]
 
 
-@pytest.mark.parametrize(
-    ("samples", "values", "scores", "asked"),
-    [
-        (3, [[5, 5, 5], [6, 6, 6], [10, 10]], [5, 6, 10], [3, 3, 2]),
-        (1, [[9.9], [0], [0]], [9.9, 0, 0], [1, 0, 0]),
-        (1, [[9.4], [9.5], [10]], [9.4, 9.5, 0], [1, 1, 0]),
-        (3, [[10, 8, 9], [10, 9], [1]], [9, 9.5, 0], [3, 2, 0]),
-    ],
-)
-def test_the_documents_way_is_one_after_the_other_and_0_for_the_unread(
-    samples: int, values: list[list[float]], scores: list[float], asked: list[int]
-) -> None:
-    judge = Asked(lambda call: worth(values[int(call.info["candidate"])][int(call.info["sample"])]))
-    evaluator = ValueEvaluator(samples=samples, early_stop=EarlyStop(compat="seed"))
-    evaluation = judged(evaluator, Task("x", texts(3)), judge)
-    assert evaluation.scores.tolist() == pytest.approx(scores)
-    assert counts(judge, 3) == asked
-    assert [status == "skipped" for status in evaluation.statuses] == [n == 0 for n in asked]
-    ordered = [(call.info["candidate"], call.info["sample"]) for call in judge.calls]
-    assert ordered == sorted(ordered)
-
-
 @given(
     values=st.lists(st.integers(0, 10), min_size=1, max_size=12),
     samples=st.integers(1, 4),

@@ -95,7 +95,7 @@ def test_members_that_share_a_scale_keep_it() -> None:
     functions = {"one": one_more, "two": two_more}
     panel = PanelEvaluator(
         members={name: CallbackEvaluator(function, scale=ERRORS) for name, function in functions.items()},
-        formula="seed",
+        formula="unscaled",
     )
     evaluation = judged(panel, TASK)
     assert evaluation.scale == ERRORS

@@ -173,11 +173,6 @@ def test_a_text_like_one_that_failed_has_failed_too() -> None:
     assert evaluation.status == "failed"
 
 
-def test_tree_of_thoughts_calls_what_failed_worthless() -> None:
-    evaluation = judged(ValueEvaluator(compat="tot", reduce="sum"), Task("x", ["a"]), by_sample([None] * 3))
-    assert (evaluation.scores.tolist(), evaluation.statuses) == ([0], ("failed",))
-
-
 def thoughts(first: int, n: int) -> list[Task]:
     """Tasks of 20 thoughts, of which 6 (30 %) stand there before."""
     return [Task("24", [f"thought {t} {j % 14}" for j in range(20)], id=f"t{t}") for t in range(first, first + n)]
@@ -218,7 +213,7 @@ def test_a_failed_call_is_not_cached(tmp_path: Path) -> None:
     script = Counted(busy)
     with Store(tmp_path / "s.sqlite") as store, Engine(Scripted(script), cache=store.cache()) as engine:
         assert engine.evaluate(Task("x", ["a"]), ValueEvaluator()).status == "failed"
-        script.script = by_seed
+        script.reply = by_seed
         assert engine.evaluate(Task("x", ["a"]), ValueEvaluator()).status == "ok"
 
 
@@ -262,7 +257,6 @@ def test_what_is_worth_0_unread_lies_on_the_scale() -> None:
     reader = NumberLine(1.0, 10.0)
     assert ValueEvaluator(reader=reader).scale == Scale(1, 10)
     assert ValueEvaluator(reader=reader, duplicates="zero").scale == Scale(0, 10)
-    assert ValueEvaluator(reader=reader, compat="tot", reduce="sum", samples=3).scale == Scale(0, 30)
 
 
 def test_what_a_candidate_is_asked_depends_on_no_other_candidate() -> None:

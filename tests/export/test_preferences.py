@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from debate.evaluation import Evaluation
-from debate.export import EXPORTS
+from debate.export import export_named
 from debate.export.preferences import write_preferences
 from debate.types import Scale, Task, Transcript
 from tests.export.evaluated import debated, lines_of, scored, task
@@ -18,7 +18,7 @@ from tests.export.evaluated import debated, lines_of, scored, task
 
 def test_a_response_is_not_preferred_to_itself(tmp_path: Path) -> None:
     twins = Task("Why?", ["same", "same", "other"], "t")
-    EXPORTS["preferences"].write([(twins, scored(1, 9, 3))], tmp_path / "p.jsonl", "run")
+    export_named("preferences").write([(twins, scored(1, 9, 3))], tmp_path / "p.jsonl", "run")
     assert [(row["chosen"], row["rejected"]) for row in lines_of(tmp_path / "p.jsonl")] == [("same", "other")]
 
 
@@ -28,7 +28,7 @@ def test_preferences_pair_the_best_with_every_worse_one(tmp_path: Path) -> None:
         (task(2, "b"), scored(1, 1)),
         (task(2, "c"), scored(2, 7, scale=Scale(0, 10, False))),
     ]
-    written = EXPORTS["preferences"].write(results, tmp_path / "p.jsonl", "run")
+    written = export_named("preferences").write(results, tmp_path / "p.jsonl", "run")
     rows = lines_of(tmp_path / "p.jsonl")
     assert [(row["task_id"], row["chosen"], row["rejected"], row["margin"]) for row in rows] == [
         ("a", "answer 1", "answer 0", 3.0),
@@ -40,7 +40,7 @@ def test_preferences_pair_the_best_with_every_worse_one(tmp_path: Path) -> None:
 
 def test_alpaca_annotations_hold_pairs_alone_and_say_how_many_were_left_out(tmp_path: Path) -> None:
     results = [(task(2), scored(5, 5)), (task(3), scored(1, 2, 3)), (task(2), scored(0, 9))]
-    written = EXPORTS["alpaca_eval"].write(results, tmp_path / "a.json", "run")
+    written = export_named("alpaca_eval").write(results, tmp_path / "a.json", "run")
     first, second = json.loads((tmp_path / "a.json").read_text())
     assert (first["preference"], written.skipped.total()) == (1.5, 1)
     assert 1.5 < second["preference"] <= 2
@@ -53,7 +53,7 @@ def test_inspect_scores_leave_out_what_was_not_scored_and_say_so(tmp_path: Path)
         (task(2, "b"), scored(3, math.nan)),
         (task(1, "c"), debated([[[[math.nan, math.nan]]]])),
     ]
-    written = EXPORTS["inspect"].write(results, tmp_path / "i.jsonl", "run")
+    written = export_named("inspect").write(results, tmp_path / "i.jsonl", "run")
     first, second = lines_of(tmp_path / "i.jsonl")
     assert (first["id"], first["value"], second["value"]) == ("a", 7.0, {"m0": 3.0})
     assert second["metadata"]["unscored"] == ["m1"]
@@ -61,14 +61,14 @@ def test_inspect_scores_leave_out_what_was_not_scored_and_say_so(tmp_path: Path)
 
 
 def test_mt_bench_judgments_are_on_one_to_ten(tmp_path: Path) -> None:
-    EXPORTS["mt_bench"].write([(task(2, "81"), scored(0, 10))], tmp_path / "j.jsonl", "run")
+    export_named("mt_bench").write([(task(2, "81"), scored(0, 10))], tmp_path / "j.jsonl", "run")
     rows = lines_of(tmp_path / "j.jsonl")
     assert [(row["question_id"], row["model"], row["score"]) for row in rows] == [(81, "m0", 1.0), (81, "m1", 10.0)]
 
 
 def test_only_a_plain_number_becomes_the_number_of_a_question(tmp_path: Path) -> None:
     results = [(task(1, name), scored(7)) for name in ("7", "007", "a7", "٣")]
-    EXPORTS["mt_bench"].write(results, tmp_path / "j.jsonl", "run")
+    export_named("mt_bench").write(results, tmp_path / "j.jsonl", "run")
     assert [row["question_id"] for row in lines_of(tmp_path / "j.jsonl")] == [7, "007", "a7", "٣"]
 
 
@@ -78,7 +78,7 @@ def test_mt_bench_pairs_name_the_winner_of_each_two(tmp_path: Path) -> None:
         (task(2, "b"), scored(5, 9, scale=Scale(0, 10, False))),
         (task(2, "c"), scored(5, math.nan)),
     ]
-    written = EXPORTS["mt_bench_pairs"].write(results, tmp_path / "j.jsonl", "run")
+    written = export_named("mt_bench_pairs").write(results, tmp_path / "j.jsonl", "run")
     rows = lines_of(tmp_path / "j.jsonl")
     assert [(row["model_1"], row["model_2"], row["g1_winner"], row["g2_winner"]) for row in rows] == [
         ("m0", "m1", "model_2", "model_2"),
@@ -96,7 +96,7 @@ def test_the_games_of_a_pair_are_the_orders_of_a_balanced_debate(tmp_path: Path,
     back = _shown(debated([[[[3.0, 3.0], [9.0, 9.0]]]]), {"A": 1, "B": 0})
     members = (back, forth) if is_reversed else (forth, back)
     both = replace(scored(5.5, 5.5), members=members, order_agreement=False)
-    EXPORTS["mt_bench_pairs"].write([(task(2), both)], tmp_path / "j.jsonl", "run")
+    export_named("mt_bench_pairs").write([(task(2), both)], tmp_path / "j.jsonl", "run")
     (row,) = lines_of(tmp_path / "j.jsonl")
     assert (row["g1_winner"], row["g2_winner"]) == ("model_1", "model_2")
     assert row["m1_score"] == row["m2_score"] == pytest.approx(5.95)

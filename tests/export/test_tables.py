@@ -17,11 +17,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from debate.errors import ConfigError
-from debate.export import EXPORTS
+from debate.export import export_named
 from debate.types import Transcript
 from tests.export.evaluated import COMPONENTS, debated, rows_of, scored, task
+from tests.required import required_module
 
-pytest.importorskip("pyarrow")
+required_module("pyarrow")
 parquet: Any = import_module("pyarrow.parquet")
 
 shapes = st.tuples(st.integers(1, 3), st.integers(1, 3), st.integers(1, 4))
@@ -40,7 +41,7 @@ def test_every_cell_of_the_tensor_is_exported_once_with_its_value(
     with np.testing.suppress_warnings() as quiet:
         quiet.filter(RuntimeWarning)
         evaluation = debated(tensor)
-    assert EXPORTS["scores"].write([(task(j), evaluation)], path, "run").rows == tensor.size
+    assert export_named("scores").write([(task(j), evaluation)], path, "run").rows == tensor.size
     found = np.full(tensor.shape, -1.0)
     for row in rows_of(path):
         cell = (row["round"], int(row["agent"][1:]), row["candidate"], COMPONENTS.index(row["component"]))
@@ -52,7 +53,7 @@ def test_every_cell_of_the_tensor_is_exported_once_with_its_value(
 
 def test_a_failed_turn_has_its_reason_in_every_cell(tmp_path: Path) -> None:
     tensor = [[[[1.0, 2.0]], [[math.nan, math.nan]]]]
-    EXPORTS["scores"].write([(task(1), debated(tensor))], tmp_path / "s.parquet", "run")
+    export_named("scores").write([(task(1), debated(tensor))], tmp_path / "s.parquet", "run")
     assert [(row["score"], row["reason"], row["comment"]) for row in rows_of(tmp_path / "s.parquet")] == [
         (1.0, None, "c0"),
         (2.0, None, "c0"),
@@ -64,14 +65,14 @@ def test_a_failed_turn_has_its_reason_in_every_cell(tmp_path: Path) -> None:
 def test_members_have_rows_of_their_own(tmp_path: Path) -> None:
     one = debated([[[[1.0, 2.0]]]])
     both = replace(one, tensor=None, transcript=Transcript(), members=(one, one))
-    EXPORTS["scores"].write([(task(1), both)], tmp_path / "s.parquet", "run")
+    export_named("scores").write([(task(1), both)], tmp_path / "s.parquet", "run")
     assert [row["member"] for row in rows_of(tmp_path / "s.parquet")] == ["0", "0", "1", "1"]
-    EXPORTS["turns"].write([(task(1), both)], tmp_path / "t.parquet", "run")
+    export_named("turns").write([(task(1), both)], tmp_path / "t.parquet", "run")
     assert [row["member"] for row in rows_of(tmp_path / "t.parquet")] == ["0", "1"]
 
 
 def test_an_evaluation_without_turns_is_a_row_a_candidate(tmp_path: Path) -> None:
-    EXPORTS["scores"].write([(task(2), scored(3.0, math.nan))], tmp_path / "s.parquet", "run")
+    export_named("scores").write([(task(2), scored(3.0, math.nan))], tmp_path / "s.parquet", "run")
     rows = rows_of(tmp_path / "s.parquet")
     assert [(row["component"], row["score"], row["reason"], row["round"]) for row in rows] == [
         ("value", 3.0, None, None),
@@ -80,7 +81,7 @@ def test_an_evaluation_without_turns_is_a_row_a_candidate(tmp_path: Path) -> Non
 
 
 def test_a_turn_is_exported_with_its_memories_and_the_order_shown(tmp_path: Path) -> None:
-    EXPORTS["turns"].write([(task(2), debated([[[[1.0, 2.0], [3.0, 4.0]]]]))], tmp_path / "t.parquet", "run")
+    export_named("turns").write([(task(2), debated([[[[1.0, 2.0], [3.0, 4.0]]]]))], tmp_path / "t.parquet", "run")
     (row,) = rows_of(tmp_path / "t.parquet")
     assert (row["shown"], row["comments"], row["failure_reason"]) == ([1, 0], ["c0", "c1"], None)
     assert row["memories"][0]["relevance"] == 0.4
@@ -89,13 +90,13 @@ def test_a_turn_is_exported_with_its_memories_and_the_order_shown(tmp_path: Path
 
 
 def test_scores_go_to_csv_where_the_file_says_so(tmp_path: Path) -> None:
-    EXPORTS["scores"].write([(task(1), debated([[[[1.5, math.nan]]]]))], tmp_path / "s.csv", "run")
+    export_named("scores").write([(task(1), debated([[[[1.5, math.nan]]]]))], tmp_path / "s.csv", "run")
     with (tmp_path / "s.csv").open(newline="") as stream:
         assert [(row["component"], row["score"]) for row in csv.DictReader(stream)] == [("truth", "1.5"), ("style", "")]
 
 
 def test_lists_are_json_in_csv(tmp_path: Path) -> None:
-    EXPORTS["turns"].write([(task(2), debated([[[[1.0, 2.0], [3.0, 4.0]]]]))], tmp_path / "t.csv", "run")
+    export_named("turns").write([(task(2), debated([[[[1.0, 2.0], [3.0, 4.0]]]]))], tmp_path / "t.csv", "run")
     with (tmp_path / "t.csv").open(newline="", encoding="utf-8") as stream:
         (row,) = csv.DictReader(stream)
     assert json.loads(row["comments"]) == ["c0", "c1"]
@@ -104,8 +105,8 @@ def test_lists_are_json_in_csv(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["scores", "turns"])
 def test_tables_without_rows_have_the_same_columns_in_both_forms(tmp_path: Path, name: str) -> None:
-    assert EXPORTS[name].write([], tmp_path / "t.csv", "run").rows == 0
-    EXPORTS[name].write([], tmp_path / "t.parquet", "run")
+    assert export_named(name).write([], tmp_path / "t.csv", "run").rows == 0
+    export_named(name).write([], tmp_path / "t.parquet", "run")
     header = (tmp_path / "t.csv").read_text().rstrip().split(",")
     assert header == parquet.read_schema(tmp_path / "t.parquet").names
     assert "task" in header
@@ -115,6 +116,6 @@ def test_without_pyarrow_parquet_is_refused_and_csv_is_written(tmp_path: Path, m
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     results = [(task(1), scored(7))]
     with pytest.raises(ConfigError, match=r"pip install 'debate-eval\[parquet\]'"):
-        EXPORTS["scores"].write(results, tmp_path / "s.parquet", "run")
+        export_named("scores").write(results, tmp_path / "s.parquet", "run")
     assert list(tmp_path.iterdir()) == []
-    assert EXPORTS["scores"].write(results, tmp_path / "s.csv", "run").rows == 1
+    assert export_named("scores").write(results, tmp_path / "s.csv", "run").rows == 1

@@ -14,23 +14,25 @@ import pytest
 
 from debate.errors import StoreError
 from debate.evaluation import Evaluation
-from debate.export import EXPORTS
+from debate.export import export_named
+from debate.registry import EXPORTS
 from debate.types import Task
 from tests.export.evaluated import scored, task
+from tests.required import required_module
 
-pytest.importorskip("pyarrow")
+required_module("pyarrow")
 
 
-@pytest.mark.parametrize("name", EXPORTS)
+@pytest.mark.parametrize("name", [name for name, entry in EXPORTS.entries.items() if entry.package is None])
 def test_an_export_that_fails_leaves_what_was_there(tmp_path: Path, name: str) -> None:
     def breaking() -> Iterator[tuple[Task, Evaluation]]:
         yield task(2), scored(1, 2)
         raise RuntimeError("the store is gone")
 
-    path = tmp_path / EXPORTS[name].file
+    path = tmp_path / export_named(name).file
     path.write_text("before")
     with pytest.raises(RuntimeError):
-        EXPORTS[name].write(breaking(), path, "run")
+        export_named(name).write(breaking(), path, "run")
     assert path.read_text() == "before"
     assert list(tmp_path.iterdir()) == [path]
 
@@ -38,7 +40,7 @@ def test_an_export_that_fails_leaves_what_was_there(tmp_path: Path, name: str) -
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match=r"file/p\.jsonl"):
-        EXPORTS["preferences"].write([], tmp_path / "file" / "p.jsonl", "run")
+        export_named("preferences").write([], tmp_path / "file" / "p.jsonl", "run")
 
 
 def test_a_killed_export_leaves_no_half_file_under_its_name(tmp_path: Path) -> None:
@@ -47,13 +49,14 @@ def test_a_killed_export_leaves_no_half_file_under_its_name(tmp_path: Path) -> N
 import sys, time
 from pathlib import Path
 sys.path.insert(0, {str(Path(__file__).parents[3])!r})
-from debate.export import EXPORTS
+from debate.export import export_named
+from debate.registry import EXPORTS
 from tests.export.evaluated import scored, task
 def slow():
     while True:
         yield task(1), scored(7)
         time.sleep(0.001)
-EXPORTS["inspect"].write(slow(), Path({str(path)!r}), "run")
+export_named("inspect").write(slow(), Path({str(path)!r}), "run")
 """
     process = subprocess.Popen([sys.executable, "-c", program])
     deadline = time.monotonic() + 60

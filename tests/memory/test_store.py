@@ -24,6 +24,7 @@ from debate.memory.database import SCHEMA, Database
 from debate.memory.indexes.router import IndexChoice
 from debate.memory.tables import Base
 from tests.memory.oracle import NOW, Directions
+from tests.required import required_module
 
 DATA = Path(__file__).parent.parent / "data"
 KILLS = int(os.environ.get("DEBATE_MEMORY_KILLS", "6"))
@@ -140,7 +141,7 @@ def test_forgetting_goes_by_all_that_is_given(url: str) -> None:
 @pytest.mark.parametrize("index", ["exact", "chroma"])
 def test_nothing_of_what_was_forgotten_is_left_in_any_file(index: IndexChoice, tmp_path: Path) -> None:
     if index == "chroma":
-        pytest.importorskip("chromadb")
+        required_module("chromadb")
     embedder = HashingEmbedder(64)
     secret = "the password is swordfish-4711"
     with MemoryStore(tmp_path / "m.sqlite", embedder, index) as store:

@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from debate.errors import ConfigError, ReplyError
-from debate.parsing.game24 import game24_value
 from debate.parsing.text import tagged
 from debate.parsing.values import JsonField, LabelMap, NumberLine, TagNumber, ValueReader
 from debate.types import Scale
@@ -105,14 +104,6 @@ def test_a_closed_tag_was_said_whole_though_the_rest_was_cut_off() -> None:
     assert TAG("<score>90</score> because", finish_reason="length") == 90
 
 
-def test_the_labels_of_tree_of_thoughts_are_taken_to_the_letter() -> None:
-    exact = LabelMap(LABELS.values, exact=True)
-    assert exact("...\nsure") == 20
-    for reply in ("Sure", "sure\n", " sure", "sure."):
-        with pytest.raises(ReplyError):
-            exact(reply)
-
-
 @pytest.mark.parametrize(
     ("read", "scale"),
     [(LABELS, Scale(0.001, 20)), (LINE, Scale(0, 10)), (TAG, Scale(-100, 100)), (FIELD, Scale(0, 20))],
@@ -147,24 +138,3 @@ def test_no_text_is_read_as_a_value_off_the_scale(text: str) -> None:
 
 def test_the_name_of_a_tag_is_no_pattern() -> None:
     assert tagged("<axb>1</axb><a.b>2</a.b>", "a.b") == "2"
-
-
-# The Game of 24
-
-STEP = "4 + 8 = 12 (left: 4 6 12)\n"
-
-
-def test_a_trajectory_is_worth_the_sum_of_what_its_samples_say() -> None:
-    assert game24_value(STEP, ["...\nsure", "...\nlikely", "...\nimpossible"]) == pytest.approx(21.001)
-
-
-def test_samples_that_failed_are_left_out_and_never_a_zero() -> None:
-    assert game24_value(STEP, ["sure", "dunno"]) == 20
-    assert game24_value(STEP, ["dunno"]) != game24_value(STEP, ["dunno"])  # NaN
-    assert game24_value(STEP, ["dunno"], compat="tot") == 0
-    assert game24_value(STEP, ["Sure."], compat="tot") == 0
-
-
-def test_a_trajectory_out_of_steps_without_an_answer_is_worth_nothing() -> None:
-    assert game24_value(STEP * 4, ["sure"]) == 0
-    assert game24_value(STEP * 3 + "Answer: 4 * 6 = 24", ["sure"]) == 20

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from debate.scoring.normalization import Normalisation
-from debate.scoring.tensor import normalize_scores
+from debate.scoring.normalization import Normalization, normalize_scores
 from debate.selection import keep_best
 from debate.types import Scale
 
@@ -19,12 +18,12 @@ NAN = float("nan")
 no_deadline = settings(deadline=None)  # a slow machine is not a failing test
 
 WIDE = Scale(-1000, 1000)
-methods = st.sampled_from(get_args(Normalisation))
+methods = st.sampled_from(get_args(Normalization))
 finite = st.floats(-1000, 1000) | st.integers(-3, 3)
 score_lists = st.lists(finite | st.none(), max_size=8)
 
 
-def normalised(scores: Any, method: Normalisation, **options: Any) -> Any:
+def normalized(scores: Any, method: Normalization, **options: Any) -> Any:
     return normalize_scores(scores, method, WIDE, **options)
 
 
@@ -47,7 +46,7 @@ def normalised(scores: Any, method: Normalisation, **options: Any) -> Any:
         ("rank", [7, 7, 7], [5.0, 5.0, 5.0]),
     ],
 )
-def test_each_method_in_figures(method: Normalisation, scores: list[float], expected: list[float]) -> None:
+def test_each_method_in_figures(method: Normalization, scores: list[float], expected: list[float]) -> None:
     assert normalize_scores(scores, method) == pytest.approx(expected)
 
 
@@ -58,8 +57,8 @@ def test_by_scale_a_score_keeps_its_place_whoever_stands_beside_it() -> None:
     assert normalize_scores([50.0], "scale", Scale(-100, 100)).tolist() == [7.5]
 
 
-@pytest.mark.parametrize("method", get_args(Normalisation))
-def test_ten_is_best_also_where_lower_is_better(method: Normalisation) -> None:
+@pytest.mark.parametrize("method", get_args(Normalization))
+def test_ten_is_best_also_where_lower_is_better(method: Normalization) -> None:
     fewer_errors_first = normalize_scores([0, 3, 10], method, Scale(0, 10, higher_is_better=False))
     assert fewer_errors_first[0] > fewer_errors_first[1] > fewer_errors_first[2]
 
@@ -75,7 +74,7 @@ def test_sigmoid_takes_scores_of_any_size() -> None:
 
 
 @pytest.mark.parametrize("method", ["minmax", "zscore", "rank"])
-def test_scores_of_any_size_are_normalised(method: Normalisation) -> None:
+def test_scores_of_any_size_are_normalized(method: Normalization) -> None:
     low, middle, high = normalize_scores([-1.7e308, 0.0, 1.7e308], method)
     assert 0 <= low < middle == pytest.approx(5.0)
     assert middle < high <= 10
@@ -83,8 +82,8 @@ def test_scores_of_any_size_are_normalised(method: Normalisation) -> None:
 
 @no_deadline
 @given(score_lists, methods)
-def test_normalisation_keeps_the_order_and_stays_in_range(scores: list[float | None], method: Normalisation) -> None:
-    result = normalised(scores, method)
+def test_normalization_keeps_the_order_and_stays_in_range(scores: list[float | None], method: Normalization) -> None:
+    result = normalized(scores, method)
     pairs = sorted((score, place) for score, place in zip(scores, result, strict=True) if score is not None)
     assert all(lower[1] <= higher[1] + 1e-12 for lower, higher in pairwise(pairs))
     assert all(0 <= place <= 10 + 1e-9 for _, place in pairs)
@@ -92,38 +91,29 @@ def test_normalisation_keeps_the_order_and_stays_in_range(scores: list[float | N
 
 @no_deadline
 @given(score_lists, methods, st.randoms(use_true_random=False))
-def test_permuting_candidates_permutes_the_scores(scores: list[Any], method: Normalisation, rng: Any) -> None:
+def test_permuting_candidates_permutes_the_scores(scores: list[Any], method: Normalization, rng: Any) -> None:
     order = rng.sample(range(len(scores)), len(scores))
-    permuted = normalised([scores[j] for j in order], method)
-    np.testing.assert_allclose(permuted, normalised(scores, method)[order], atol=1e-6)
+    permuted = normalized([scores[j] for j in order], method)
+    np.testing.assert_allclose(permuted, normalized(scores, method)[order], atol=1e-6)
 
 
 @no_deadline
 @given(score_lists, methods, st.integers(0, 8))
 def test_an_unscored_candidate_stays_unscored_and_moves_no_other(
-    scores: list[float | None], method: Normalisation, at: int
+    scores: list[float | None], method: Normalization, at: int
 ) -> None:
-    with_one = normalised([*scores[:at], None, *scores[at:]], method)
-    np.testing.assert_array_equal(np.delete(with_one, min(at, len(scores))), normalised(scores, method))
+    with_one = normalized([*scores[:at], None, *scores[at:]], method)
+    np.testing.assert_array_equal(np.delete(with_one, min(at, len(scores))), normalized(scores, method))
     assert np.isnan(with_one).tolist() == [score is None for score in [*scores[:at], None, *scores[at:]]]
 
 
 @no_deadline
 @given(score_lists, methods)
 def test_an_unscored_candidate_never_ranks_above_a_scored_one(
-    scores: list[float | None], method: Normalisation
+    scores: list[float | None], method: Normalization
 ) -> None:
-    kept = keep_best(normalised(scores, method), len(scores) + 1)
+    kept = keep_best(normalized(scores, method), len(scores) + 1)
     assert sorted(kept) == [j for j, score in enumerate(scores) if score is not None]
-
-
-def test_the_seeds_own_ways_are_there_under_their_name() -> None:
-    assert np.isnan(normalize_scores([1, NAN], compat="seed")).all()
-    with pytest.raises(ValueError, match="no scores"):
-        normalize_scores([], compat="seed")
-    with pytest.raises(ValueError, match="unknown method 'rank'"):
-        normalize_scores([1, 2], "rank", compat="seed")
-    assert normalize_scores([]).tolist() == []
 
 
 @pytest.mark.parametrize(
@@ -137,6 +127,6 @@ def test_the_seeds_own_ways_are_there_under_their_name() -> None:
         ([11.0], "scale", Scale(), "must lie on the scale"),
     ],
 )
-def test_what_cannot_be_normalised_is_refused(scores: Any, method: Any, scale: Scale | None, message: str) -> None:
+def test_what_cannot_be_normalized_is_refused(scores: Any, method: Any, scale: Scale | None, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         normalize_scores(scores, method, scale)

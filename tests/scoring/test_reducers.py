@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from itertools import combinations
 from statistics import fmean, median, pstdev
 from typing import Any, get_args
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from debate.scoring.reducers import Reduction, pass_at_k, reduce_samples, summarise
-from debate.scoring.tensor import confidence
+from debate.scoring.reducers import Reduction, confidence, reduce_samples, summarize
 from debate.selection import keep_best
 from debate.types import Scale
 
@@ -37,7 +34,7 @@ def test_a_reduction_is_that_of_the_samples_that_did_not_fail(samples: list[floa
     for how, plain in oracles.items():
         expected = plain(ok(samples)) if ok(samples) else NAN
         assert reduce_samples(samples, how) == pytest.approx(expected, nan_ok=True, abs=1e-9)
-    summary = summarise(samples)
+    summary = summarize(samples)
     assert (summary.n_ok, summary.n_failed) == (len(ok(samples)), len(samples) - len(ok(samples)))
     assert summary.std == pytest.approx(pstdev(ok(samples)) if ok(samples) else NAN, nan_ok=True, abs=1e-9)
 
@@ -67,21 +64,12 @@ def test_equal_samples_have_exactly_their_value_and_no_spread() -> None:
     assert confidence([0.1] * 3) == 1.0
 
 
-def test_the_originals_ways_with_nothing_are_there_under_their_names() -> None:
-    with pytest.raises(ZeroDivisionError):
-        reduce_samples([], compat="seed")
-    assert reduce_samples([None, None], "sum", compat="tot") == 0.0
-    assert reduce_samples([20.0, None], "sum", compat="tot") == 20.0
-
-
 def test_what_cannot_be_reduced_is_refused() -> None:
     unknown: Any = "mode"
     with pytest.raises(ValueError, match="unknown reduction 'mode'"):
         reduce_samples([1.0], unknown)
     with pytest.raises(ValueError, match="finite"):
         reduce_samples([1.0, math.inf])
-    with pytest.raises(ValueError, match="unknown compat 'mode'"):
-        reduce_samples([1.0], compat=unknown)
 
 
 # Confidence
@@ -95,8 +83,7 @@ def test_confidence_falls_with_the_spread() -> None:
 def test_one_sample_says_nothing_of_agreement() -> None:
     assert math.isnan(confidence([5]))
     assert math.isnan(confidence([5, None, NAN]))
-    assert confidence([5], compat="seed") == 1.0
-    assert math.isnan(confidence([], compat="seed"))
+    assert math.isnan(confidence([]))
 
 
 def test_with_a_scale_confidence_does_not_depend_on_the_unit() -> None:
@@ -104,22 +91,3 @@ def test_with_a_scale_confidence_does_not_depend_on_the_unit() -> None:
     assert confidence([-100, 100], Scale(-100, 100)) == 0.0
     with pytest.raises(ValueError, match="without end"):
         confidence([1, 7], Scale(0, math.inf))
-
-
-# pass@k
-
-
-@pytest.mark.parametrize(("n", "c", "k"), [(10, 3, 1), (6, 2, 3), (5, 0, 2), (4, 4, 2), (5, 3, 5)])
-def test_pass_at_k_is_the_share_of_draws_with_a_correct_sample(n: int, c: int, k: int) -> None:
-    draws = list(combinations(range(n), k))
-    assert pass_at_k(n, c, k) == pytest.approx(np.mean([min(draw) < c for draw in draws]))
-
-
-@pytest.mark.parametrize(("n", "c", "k"), [(4, 5, 1), (4, -1, 1), (4, 1, 0), (4, 0, 5)])
-def test_a_draw_that_cannot_be_made_is_refused(n: int, c: int, k: int) -> None:
-    with pytest.raises(ValueError, match="pass@k needs"):
-        pass_at_k(n, c, k)
-
-
-def test_search_and_learn_calls_a_draw_of_too_many_a_success() -> None:
-    assert pass_at_k(4, 0, 5, compat="sal") == 1.0

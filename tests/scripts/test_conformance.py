@@ -53,19 +53,19 @@ def test_each_case_passes_passes_by_option_differs_or_fails(tmp_path: Path) -> N
     assert code == 1
     assert [line.split()[:2] for line in lines[:-1]] == [
         ["pass", "0"],
-        ["compat", "1"],
+        ["original", "1"],
         ["differs", "2"],
         ["FAIL", "3"],
         ["FAIL", "4"],
     ]
-    assert lines[1].endswith('compat="got"')
+    assert lines[1].endswith("got_sorting_errors")
     assert "ours [[2, 1], [0, 2.0]], there [[0, 2.0]]: a score that is missing" in lines[2]
-    assert lines[-1] == "5 cases: 1 pass, 1 compat, 1 differs, 2 FAIL"
+    assert lines[-1] == "5 cases: 1 pass, 1 original, 1 differs, 2 FAIL"
 
 
 def test_without_a_failure_the_exit_code_is_0(tmp_path: Path) -> None:
     code, lines = conformance(tmp_path, sorting("[1, 2]", 1))
-    assert (code, lines[-1]) == (0, "1 cases: 1 pass, 0 compat, 0 differs, 0 FAIL")
+    assert (code, lines[-1]) == (0, "1 cases: 1 pass, 0 original, 0 differs, 0 FAIL")
 
 
 def test_a_function_that_nothing_answers_fails(tmp_path: Path) -> None:

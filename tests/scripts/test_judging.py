@@ -19,6 +19,7 @@ from judging.world import KINDS, Question, make_question, wrong_answer
 from debate import bundled_judge
 from debate.flow import Segment
 from debate.parsing.debate_reply import parse_reply
+from tests.required import required_module
 
 SEEDS = st.integers(0, 2**32)
 
@@ -133,7 +134,7 @@ def test_a_critic_and_a_supporter_lean_apart_on_a_hard_question_and_meet_once_th
 
 @pytest.fixture(scope="module")
 def encoder() -> Encoder:
-    transformers: Any = pytest.importorskip("transformers")
+    transformers: Any = required_module("transformers")
     return Encoder(transformers.AutoTokenizer.from_pretrained(bundled_judge.model_path()))
 
 
@@ -189,7 +190,7 @@ def test_a_clear_difference_of_means_has_an_interval_above_zero() -> None:
 
 
 def test_training_makes_a_checkpoint_and_goes_on_from_it(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("torch")
+    required_module("torch")
     from judging.training import Plan, train
 
     small: dict[str, Any] = {"hidden": 32, "layers": 1, "tokens": 512, "threads": 1}

@@ -11,7 +11,9 @@ import pytest
 from debate import CallbackEvaluator, Engine, Scale
 from debate.backends import Call, Scripted
 from debate.errors import ConfigError
-from debate.search import abeam, beam, depth_first, game24
+from debate.flow import gather
+from debate.search import beam, beam_flow, depth_first
+from examples import game24
 
 SOLVABLE = ["4 9 10 13", "1 1 4 6", "3 3 8 8", "1 5 5 5"]
 
@@ -152,10 +154,22 @@ def test_proposers_may_be_async_and_searches_run_side_by_side() -> None:
 
     async def both() -> list[str]:
         with Engine(Scripted(no_model)) as engine:
-            results = await asyncio.gather(*(abeam(engine, x, slow, COUNTING, width=1, depth=2) for x in "xy"))
+            flows = [beam_flow(engine, x, slow, COUNTING, width=1, depth=2) for x in "xy"]
+            results = await engine.adrive(gather(flows))
         return [result.best[0].text for result in results]
 
     assert asyncio.run(both()) == ["bb", "bb"]
+
+
+def test_what_goes_wrong_in_a_search_is_raised() -> None:
+    def fails(x: str, text: str) -> list[str]:
+        raise ValueError("no idea")
+
+    with Engine(Scripted(no_model)) as engine:
+        with pytest.raises(ConfigError, match="propose: proposer raised ValueError: no idea"):
+            beam(engine, "x", fails, COUNTING)
+        with pytest.raises(ConfigError, match="needs a store"):
+            beam(engine, "x", letters, COUNTING, run="one")
 
 
 @pytest.mark.parametrize("setting", ["width", "depth"])

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import create_engine, text
 
+from tests.required import required
+
 SERVER = os.environ.get("DEBATE_TEST_POSTGRES")
 
 
@@ -19,8 +21,8 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     if request.param == "sqlite":
         yield f"sqlite:///{tmp_path / 'store.sqlite'}"
         return
-    if SERVER is None:
-        pytest.skip("no PostgreSQL server is named in DEBATE_TEST_POSTGRES")
+    required(SERVER, "no PostgreSQL server is named in DEBATE_TEST_POSTGRES")
+    assert SERVER is not None
     name = f"debate_{uuid.uuid4().hex[:12]}"
     engine = create_engine(SERVER.replace("postgresql://", "postgresql+psycopg://"), isolation_level="AUTOCOMMIT")
     with engine.connect() as connection:

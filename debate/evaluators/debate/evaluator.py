@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -23,19 +22,20 @@ from debate.evaluators.base import RunContext
 from debate.evaluators.debate.candidate_order import arrange, base_order
 from debate.evaluators.debate.prompts import DebatePrompts
 from debate.evaluators.debate.settings import CELL_SCALE, DebateSettings
-from debate.evaluators.result import SelectionPolicy
+from debate.evaluators.result import build_evaluation
 from debate.flow import Completion, Flow, Generate, Prompt, Recall, gather, generate_parsed, recall
 from debate.hashing import derive
 from debate.parsing.debate_reply import ParsedReply, parse_reply, reply_schema
-from debate.profiles import Profile
 from debate.scoring.tensor import normalize_tensor
 from debate.selection import argmax
+from debate.settings import documented
 from debate.types import Failure, FloatArray, InvalidReply, Memory, StopReason, Task, Transcript, Turn
 
 
+@documented
 @dataclass(frozen=True)
 class DebateEvaluator(DebateSettings):
-    """A debate of the profile's agents; see `DebateSettings` for what can be set.
+    """A debate between the profile's agents.
 
     >>> DebateEvaluator("general", rounds=2, convergence=None)
     """
@@ -52,7 +52,6 @@ class _Debate:
     """One debate under way: its prompts, the turns taken, the CV of each round."""
 
     def __init__(self, settings: DebateSettings, task: Task, run: RunContext, base: Sequence[int]) -> None:
-        assert isinstance(settings.profile, Profile)
         self.settings = settings
         self.task = task
         self.run = run
@@ -60,7 +59,7 @@ class _Debate:
         self.ordering = arrange(base, len(settings.personas), rotate=settings.candidate_order == "rotate")
         self.prompts = DebatePrompts(
             settings.prompt_templates,
-            settings.profile,
+            settings.loaded_profile,
             task,
             self.ordering,
             today=run.today,
@@ -201,24 +200,19 @@ class _Debate:
         tensor = np.stack([self._matrices(r) for r in range(len(self.cv))])  # (R, I, J, K)
         settings = self.settings
         scores = normalize_tensor(tensor, settings.component_weights, settings.method, settings.quorum_size)  # (J,)
-        failures = tuple(turn.failure for turn in self.turns if turn.failure is not None)
-        is_scored = ~np.isnan(scores)  # (J,)
-        status = "failed" if not is_scored.any() else "partial" if failures or not is_scored.all() else "ok"
-        return Evaluation(
-            task_id=self.task.id,
-            evaluator=self.settings.name,
-            status=status,
-            error=_summary(failures, len(self.turns)),
-            scale=self.settings.scale,
+        return build_evaluation(
+            settings,
+            self.task,
+            self.run,
             scores=scores,
-            **_select(self.settings, scores, self.task, self.run),
+            failures=[turn.failure for turn in self.turns if turn.failure is not None],
+            stop_reason=stop,
+            n_turns=len(self.turns),
             tensor=tensor,
             components=tuple(self.components),
-            agents=tuple(persona.name for persona in self.settings.personas),
+            agents=tuple(persona.name for persona in settings.personas),
             cv=tuple(self.cv),
             rounds_run=len(self.cv),
-            stop_reason=stop,
-            failures=failures,
             transcript=Transcript(tuple(self.turns)),
         )
 
@@ -226,22 +220,14 @@ class _Debate:
 def _balanced(settings: DebateSettings, task: Task, run: RunContext, base: Sequence[int]) -> Flow[Evaluation]:
     """The same debate in one candidate order and in its reverse; scores are the mean of the two."""
     members = yield from gather([_Debate(settings, task, run, order).flow() for order in (base, base[::-1])])
-    pair = np.stack([member.scores for member in members])  # (2, J)
-    scores = pair.mean(axis=0)  # (J,); NaN where either order left the candidate unscored
-    failures = tuple(failure for member in members for failure in member.failures)
-    is_scored = ~np.isnan(scores)
-    statuses = {member.status for member in members}
-    return Evaluation(
-        task_id=task.id,
-        evaluator=settings.name,
-        status="failed" if not is_scored.any() else "ok" if statuses == {"ok"} else "partial",
-        error=_summary(failures, sum(len(member.transcript) for member in members)),
-        scale=settings.scale,
-        scores=scores,
-        **_select(settings, scores, task, run),
-        rounds_run=max(member.rounds_run for member in members),
-        failures=failures,
+    return build_evaluation(
+        settings,
+        task,
+        run,
+        scores=np.stack([member.scores for member in members]).mean(axis=0),  # (J,); NaN where either order has NaN
         members=members,
+        n_turns=sum(len(member.transcript) for member in members),
+        rounds_run=max(member.rounds_run for member in members),
         order_agreement=_agree(members),
     )
 
@@ -249,17 +235,3 @@ def _balanced(settings: DebateSettings, task: Task, run: RunContext, base: Seque
 def _agree(members: Sequence[Evaluation]) -> bool | None:
     best = [argmax(member.scores) for member in members]
     return None if None in best else len(set(best)) == 1
-
-
-def _select(settings: DebateSettings, scores: FloatArray, task: Task, run: RunContext) -> dict[str, Any]:
-    """Probabilities, the selected candidate and the ties, from the scores alone."""
-    choosing = SelectionPolicy(settings.selection, settings.ties, settings.softmax_temperature)
-    return choosing.choose(scores, settings.scale.higher_is_better, run, task)
-
-
-def _summary(failures: Sequence[Failure], n_turns: int) -> str | None:
-    if not failures:
-        return None
-    first = failures[0]
-    place = f" ({first.agent}, round {first.round + 1})" if first.round is not None else ""
-    return f"{len(failures)} of {n_turns} turns failed; the first{place}: {first.message}"

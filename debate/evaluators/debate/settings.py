@@ -1,13 +1,10 @@
-"""The settings of a debate: checked when made, resolved once, described for the record.
-
-Knows nothing of how a debate runs; `debate.evaluators.debate.evaluator` does.
-"""
+"""The settings of a debate: checked when made, resolved once, described for the record."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,12 +12,12 @@ import numpy as np
 
 from debate.convergence import Over
 from debate.errors import ConfigError
-from debate.evaluators.base import Footprint
+from debate.evaluators.base import Footprint, PromptingEvaluator
 from debate.evaluators.debate.candidate_order import CandidateOrder
 from debate.evaluators.debate.prompts import TEMPLATE_NAMES, check_templates
 from debate.profiles import Component, Persona, Profile, load_profile
 from debate.scoring.tensor import Method, normalize_tensor
-from debate.templates import Templates
+from debate.settings import describe_settings, result_setting, setting
 from debate.types import FloatArray, Sampling, Scale, Task
 
 Mode = Literal["sequential", "simultaneous", "independent"]
@@ -29,100 +26,93 @@ CELL_SCALE = Scale(0.0, 10.0)
 
 
 @dataclass(frozen=True)
-class DebateSettings:
-    """What a debate of the profile's agents over at most `rounds` rounds is told.
+class DebateSettings(PromptingEvaluator):
+    """Settings of a debate between the profile's agents.
 
     Raises:
         ProfileError, TemplateError, ConfigError: for settings that cannot work.
     """
 
-    profile: Profile | str | Path = "general"
-    """A profile, the name of a built-in one, or the path of a YAML file."""
-    rounds: int = 3
-    """R, at least 1."""
-    weights: Sequence[float] | Mapping[str, float] | None = None
-    """One a component, in their order or by name; None takes the profile's."""
-    convergence: float | None = 0.1
-    """Stop after a round whose CV is at most this; None never stops early."""
-    over: Over = "agents"
-    """Which coefficient of variation; see `debate.convergence`."""
-    min_rounds: int = 1
-    history: int | None = None
-    """l: how many complete rounds an agent sees besides the current one; None is all."""
-    mode: Mode = "sequential"
-    """`sequential` (the article); `simultaneous`: agents of a round do not see each other in it; `independent`:
-    nobody sees anybody, the control of equal budget."""
-    candidate_order: CandidateOrder = "shuffle"
-    method: Method = "article"
-    quorum: int | None = None
-    """Agents that must have scored for a round to count; None is more than half."""
-    selection: Literal["argmax", "sample"] = "argmax"
-    softmax_temperature: float = 1.0
-    retries: int = 2
-    """How often an unreadable reply is asked again."""
-    history_scores: bool = True
-    """Whether the history shows scores beside the comments."""
-    blind_first_round: bool = False
-    """Whether the agents do not see each other in the first round."""
-    ties: Literal["first", "seeded"] = "first"
-    token_budget: int | None = None
-    """Stop after the round in which the debate's prompt and completion tokens reach this."""
-    sampling: Sampling = Sampling(temperature=0.7)
-    """What a persona does not set itself. Without `max_tokens`, room for the longest reply the schema allows."""
-    comment_chars: int = 400
-    """Longest comment on a candidate that the schema allows."""
-    overall_chars: int = 600
-    templates: Templates | str | Path | None = None
-    """A folder whose templates go before the built-in ones."""
+    profile: Profile | str | Path = setting(
+        "general", "A profile, the name of a built-in one, or the path of a YAML file.", file_type=str
+    )
+    rounds: int = result_setting(3, "Most rounds of a debate (R).", ge=1)
+    weights: Sequence[float] | Mapping[str, float] | None = result_setting(
+        None,
+        "A weight per component, in their order or by name; those left out, and None, take the profile's.",
+        file_type=dict[str, float] | None,
+    )
+    convergence: float | None = result_setting(
+        0.1, "Stop after a round whose CV is at most this; None never stops early.", ge=0
+    )
+    over: Over = result_setting("agents", "Which coefficient of variation is taken; see `debate.convergence`.")
+    min_rounds: int = result_setting(1, "The first round after which a debate may converge.", ge=1)
+    history: int | None = setting(
+        None, "How many complete rounds an agent sees besides the current one; None is all.", ge=0
+    )
+    mode: Mode = setting(
+        "sequential",
+        "sequential: each agent sees all earlier turns (Yucha 2024). simultaneous: agents do not see the other turns "
+        "of their own round. independent: no agent sees another's turns, the control with an equal budget.",
+    )
+    candidate_order: CandidateOrder = setting(
+        "shuffle",
+        "shuffle: one seeded order per debate. fixed: the task's own. rotate: each agent sees another order. "
+        "balanced: two debates, in an order and in its reverse, whose scores are averaged.",
+    )
+    method: Method = result_setting("article", "How scores are aggregated; see `debate.scoring.normalize_tensor`.")
+    quorum: int | None = result_setting(
+        None, "Agents that must have scored for a round to count; None is more than half.", ge=1
+    )
+    history_scores: bool = setting(True, "Whether the history shows scores beside the comments.")
+    blind_first_round: bool = setting(False, "Whether the agents do not see each other's turns in the first round.")
+    token_budget: int | None = result_setting(
+        None, "Stop after the round in which a debate's prompt and completion tokens reach this.", ge=1
+    )
+    sampling: Sampling = setting(
+        Sampling(temperature=0.7),
+        "Sampling that a persona does not set itself; without `max_tokens`, room for the longest reply of the schema.",
+    )
+    comment_chars: int = setting(400, "Longest comment on a candidate, in characters.", ge=1)
+    overall_chars: int = setting(600, "Longest overall comment of a turn, in characters.", ge=1)
     name: str = field(default="debate", init=False)
-    scale: Scale = field(init=False)
 
     def __post_init__(self) -> None:
-        set_ = object.__setattr__
-        if not isinstance(self.profile, Profile):
-            set_(self, "profile", load_profile(self.profile))
-        if not isinstance(self.templates, Templates):
-            set_(self, "templates", Templates(self.templates))
-        n_components, n_agents = len(self.components), len(self.personas)
-        set_(self, "weights", _weights(self.weights, self._profile))
-        set_(self, "scale", Scale(0.0, 10.0 * n_components if self.method == "mk1" else 10.0))
-        checks = (
-            ("rounds", self.rounds >= 1, "must be at least 1"),
-            ("min_rounds", self.min_rounds >= 1, "must be at least 1"),
-            ("convergence", self.convergence is None or self.convergence >= 0, "must be at least 0, or None"),
-            ("history", self.history is None or self.history >= 0, "must be at least 0, or None"),
-            ("quorum", self.quorum is None or 1 <= self.quorum <= n_agents, f"must lie in 1..{n_agents}, or be None"),
-            ("softmax_temperature", 0 < self.softmax_temperature < math.inf, "must be above 0 and finite"),
-            ("retries", self.retries >= 0, "must be at least 0"),
-            ("token_budget", self.token_budget is None or self.token_budget > 0, "must be above 0, or None"),
-            ("comment_chars", self.comment_chars >= 1, "must be at least 1"),
-            ("overall_chars", self.overall_chars >= 1, "must be at least 1"),
-            *(_among(self, name, allowed) for name, allowed in _CHOICES.items()),
-        )
-        for name, is_fine, rule in checks:
-            if not is_fine:
-                raise ConfigError(f"{rule}, got {getattr(self, name)!r}", field=name)
+        super().__post_init__()
+        n_agents = len(self.personas)
+        if self.quorum is not None and self.quorum > n_agents:
+            raise ConfigError(f"must lie in 1..{n_agents}, or be None, got {self.quorum}", field="quorum")
         _check_usable(self.component_weights, self.method)
+
+    @cached_property
+    def loaded_profile(self) -> Profile:
+        """The profile, read from its file where only its name or path was given."""
+        return self.profile if isinstance(self.profile, Profile) else load_profile(self.profile)
+
+    @property
+    def scale(self) -> Scale:
+        """The scale of the aggregated scores."""
+        return Scale(0.0, 10.0 * len(self.components) if self.method == "mk1" else 10.0)
 
     @property
     def personas(self) -> tuple[Persona, ...]:
         """The I agents, in speaking order."""
-        return self._profile.personas
+        return self.loaded_profile.personas
 
     @property
     def components(self) -> tuple[Component, ...]:
         """The K components."""
-        return self._profile.components
+        return self.loaded_profile.components
 
     @property
     def models(self) -> frozenset[str]:
         """Models that personas name for themselves."""
         return frozenset(persona.model for persona in self.personas if persona.model is not None)
 
-    @property
+    @cached_property
     def component_weights(self) -> FloatArray:
-        """The weights in force, (K,)."""
-        return np.array(self.weights, dtype=np.float64)
+        """The weight of each component, (K,)."""
+        return np.array(_weights(self.weights, self.loaded_profile), dtype=np.float64)
 
     @property
     def quorum_size(self) -> int:
@@ -130,20 +120,9 @@ class DebateSettings:
         return self.quorum if self.quorum is not None else len(self.personas) // 2 + 1
 
     @property
-    def prompt_templates(self) -> Templates:
-        """The templates in force."""
-        assert isinstance(self.templates, Templates)
-        return self.templates
-
-    @property
-    def _profile(self) -> Profile:
-        assert isinstance(self.profile, Profile)
-        return self.profile
-
-    @property
     def profile_name(self) -> str:
         """The profile's name."""
-        return self._profile.name
+        return self.loaded_profile.name
 
     def sampling_of(self, persona: Persona, n_candidates: int) -> Sampling:
         """The persona's own sampling over the debate's, with room for the longest reply the schema allows."""
@@ -169,52 +148,26 @@ class DebateSettings:
 
     def check(self) -> None:
         """Render every template once; raises `TemplateError` with file and line."""
-        check_templates(self.prompt_templates, self._profile, CELL_SCALE)
+        check_templates(self.prompt_templates, self.loaded_profile, CELL_SCALE)
 
     def describe(self) -> dict[str, Any]:
         """All settings, the profile and the templates' digest; under `aggregation` those that shape no prompt."""
-        return {
-            "evaluator": self.name,
-            **{name: getattr(self, name) for name in _SHAPES_PROMPTS},
-            "aggregation": {
-                **{name: getattr(self, name) for name in _SHAPES_NO_PROMPT},
-                "weights": self.component_weights.tolist(),
-            },
-            "sampling": self.sampling.to_dict(),
-            "profile": self.profile_name,
-            "personas": [_describe_persona(persona) for persona in self.personas],
-            "components": [[component.name, component.description] for component in self.components],
-            "templates": self.prompt_templates.fingerprint(*TEMPLATE_NAMES),
-        }
+        return describe_settings(
+            self,
+            evaluator=self.name,
+            aggregation={"weights": self.component_weights.tolist()},
+            sampling=self.sampling.to_dict(),
+            profile=self.profile_name,
+            personas=[_describe_persona(persona) for persona in self.personas],
+            components=[[component.name, component.description] for component in self.components],
+            templates=self.prompt_templates.fingerprint(*TEMPLATE_NAMES),
+        )
 
     def _longest_reply(self, n_candidates: int) -> int:
         """Tokens of the longest reply the schema allows, at two characters a token."""
         scores = sum(len(component.name) + 16 for component in self.components)
         characters = self.overall_chars + n_candidates * (self.comment_chars + scores + 40) + 60
         return characters // 2
-
-
-_SHAPES_PROMPTS = (
-    "history", "mode", "candidate_order", "history_scores", "blind_first_round", "comment_chars", "overall_chars",
-)  # fmt: skip
-_SHAPES_NO_PROMPT = (
-    "rounds", "convergence", "over", "min_rounds", "method", "quorum", "selection", "softmax_temperature", "retries",
-    "ties", "token_budget",
-)  # fmt: skip
-"""Prompts never state the number of rounds, so a debate can be continued under another one."""
-
-_CHOICES: dict[str, tuple[str, ...]] = {
-    "over": ("agents", "cells", "pooled"),
-    "mode": ("sequential", "simultaneous", "independent"),
-    "candidate_order": ("shuffle", "fixed", "rotate", "balanced"),
-    "method": ("article", "weighted_mean", "mk1"),
-    "selection": ("argmax", "sample"),
-    "ties": ("first", "seeded"),
-}
-
-
-def _among(settings: DebateSettings, name: str, allowed: tuple[str, ...]) -> tuple[str, bool, str]:
-    return name, getattr(settings, name) in allowed, f"must be one of {', '.join(allowed)}"
 
 
 def _describe_persona(persona: Persona) -> dict[str, Any]:

@@ -1,32 +1,32 @@
-"""Lines of reasoning judged step by step (seed 002; process reward models), as a flow.
+"""Solutions judged step by step (x1; process reward models), as a flow.
 
-    split each candidate into steps;  let the judge score each with what was said before it
-    reduce a line's step scores -> the candidate's score;  its first wrong step
-
-Who judges is in `step_judges`; the arithmetic in `debate.scoring.reducers`.
+split each candidate into steps;  let the judge score each with the steps before it in view
+reduce a solution's step scores -> the candidate's score;  its first wrong step
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 import numpy as np
 
 from debate.errors import ConfigError, TaskError
 from debate.evaluation import Evaluation
-from debate.evaluators.base import Footprint, RunContext
-from debate.evaluators.result import SelectionPolicy, build_evaluation
+from debate.evaluators.base import BaseEvaluator, Footprint, RunContext
+from debate.evaluators.result import build_evaluation
 from debate.evaluators.steps.prompted import PromptedSteps, Solution, StepJudge, mean_samples, with_place
 from debate.flow import Flow
 from debate.scoring.reducers import StepReduction, first_wrong_step, reduce_steps
+from debate.settings import describe_settings, documented, result_setting, setting
 from debate.types import Candidate, Failure, Judgment, Scale, Task
 
 
+@documented
 @dataclass(frozen=True, kw_only=True)
-class StepEvaluator:
+class StepEvaluator(BaseEvaluator):
     r"""Candidates as lines of reasoning; a candidate of one step is judged as the next step after the task's context.
 
     >>> StepEvaluator(split=r"\n\n+")
@@ -43,37 +43,25 @@ class StepEvaluator:
         ConfigError: for settings that cannot work.
     """
 
-    judge: StepJudge = field(default_factory=PromptedSteps)
-    reduce: StepReduction = "min"
-    threshold: float | None = None
-    """A step below it is wrong, on the judge's scale; None is the middle of the scale."""
-    split: str | None = None
-    """Regular expression between steps."""
-    ask_solved: bool = False
-    """Whether to ask also if a line's last step is the complete solution; for `PromptedSteps`."""
-    selection: Literal["argmax", "sample"] = "argmax"
-    ties: Literal["first", "seeded"] = "first"
-    softmax_temperature: float = 1.0
+    judge: StepJudge = setting(PromptedSteps, "Who scores the steps.")
+    reduce: StepReduction = result_setting("min", "How step scores make the candidate's score.")
+    threshold: float | None = result_setting(
+        None, "A step below it is wrong, on the judge's scale; None is the middle of the scale."
+    )
+    split: str | None = setting(None, "Regular expression between steps.")
+    ask_solved: bool = setting(False, "Whether a prompted judge is also asked if a solution's last step completes it.")
     name: str = field(default="step", init=False)
 
     def __post_init__(self) -> None:
-        self.choosing  # noqa: B018 - checks itself
+        super().__post_init__()
         try:
-            reduce_steps([0.5], self.reduce)
             re.compile(self.split or "")
-        except (ValueError, re.error) as error:
-            raise ConfigError(str(error), field="reduce" if isinstance(error, ValueError) else "split") from None
-        if self.threshold is not None and not isinstance(self.threshold, int | float):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ConfigError(f"must be a number, got {self.threshold!r}", field="threshold")
+        except re.error as error:
+            raise ConfigError(str(error), field="split") from None
         if self.reduce == "product" and (self.judge.scale.low, self.judge.scale.high) != (0.0, 1.0):
             raise ConfigError("a product takes scores in 0..1, and this judge's are not", field="reduce")
         if self.ask_solved and not isinstance(self.judge, PromptedSteps):
             raise ConfigError("only a prompted judge can be asked", field="ask_solved")
-
-    @property
-    def choosing(self) -> SelectionPolicy:
-        """How a candidate is chosen."""
-        return SelectionPolicy(self.selection, self.ties, self.softmax_temperature)
 
     @property
     def scale(self) -> Scale:
@@ -121,11 +109,9 @@ class StepEvaluator:
             of_line[sample.candidates[0]].append(sample)
         steps = [mean_samples(each) for each in of_line]
         return build_evaluation(
-            self.name,
-            self.scale,
+            self,
             task,
             run,
-            self.choosing,
             scores=np.array([reduce_steps(each, self.reduce) for each in steps], dtype=np.float64),  # (J,)
             samples=samples,
             failures=[*(with_place(each.failure, each) for each in samples if each.failure is not None), *unsaid],
@@ -153,18 +139,5 @@ class StepEvaluator:
         self.judge.check()
 
     def describe(self) -> dict[str, Any]:
-        """The judge's settings; how scores are reduced under `aggregation`."""
-        own: Mapping[str, Any] = {
-            "reduce": self.reduce,
-            "threshold": self.limit,
-            "selection": self.selection,
-            "ties": self.ties,
-            "softmax_temperature": self.softmax_temperature,
-        }
-        return {
-            "evaluator": self.name,
-            "judge": self.judge.describe(),
-            "split": self.split,
-            "ask_solved": self.ask_solved,
-            "aggregation": dict(own),
-        }
+        """The settings as plain data; how scores are reduced stands under `aggregation`."""
+        return describe_settings(self, evaluator=self.name, aggregation={"threshold": self.limit})

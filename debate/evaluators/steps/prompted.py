@@ -6,19 +6,19 @@ Each is given the steps of every candidate and asks about all of them at once. K
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, cast
 
-from debate.errors import ReplyError
 from debate.evaluators.base import Footprint
-from debate.evaluators.judge import JudgePrompts, JudgeSettings, check, names, rules
-from debate.flow import Completion, Flow, Generate, Parsed, gather, generate_parsed
+from debate.evaluators.judge import TEMPLATE_HELP, JudgePrompts, JudgeSettings, check, judgment, names, reading, rules
+from debate.flow import Block, Completion, Flow, Parsed, gather
 from debate.parsing.json_extract import extract_json
 from debate.parsing.json_values import unreadable
 from debate.parsing.schema import bounded_text, object_of
 from debate.parsing.step_scores import read_is_solved, read_step_score
 from debate.parsing.values import JsonField, ValueReader
-from debate.scoring.reducers import STEP_SCALE, summarise
+from debate.scoring.reducers import STEP_SCALE, summarize
+from debate.settings import documented, result_setting, setting
 from debate.types import Failure, Judgment, Scale, Task
 
 
@@ -80,30 +80,32 @@ class _X1Score:
     def __call__(self, reply: str, *, finish_reason: str = "stop") -> float:
         return read_step_score(reply, finish_reason=finish_reason)
 
-    def __repr__(self) -> str:
-        return "x1"
+    def describe(self) -> dict[str, Any]:
+        """As plain data."""
+        return {"kind": "x1"}
 
 
+@documented
 @dataclass(frozen=True, kw_only=True)
 class PromptedSteps(JudgeSettings):
-    """A chat model, asked about one step at a time with the steps before it in view; -100 to 100 (seed 002).
+    """A chat model, asked about one step at a time with the steps before it in view; -100 to 100.
 
     `PromptedSteps.x1()` uses x1's own prompts and reply format, without a schema.
     """
 
-    samples: int = 1
-    reader: ValueReader = JsonField("score", STEP_SCALE.low, STEP_SCALE.high)
-    template: str = "step"
+    samples: int = result_setting(1, "How often each step is scored.", ge=1)
+    reader: ValueReader = setting(
+        JsonField("score", STEP_SCALE.low, STEP_SCALE.high), "How the score is read from a reply."
+    )
+    template: str = setting("step", TEMPLATE_HELP)
     solved_template: str = "solved"
+    """The set of templates that asks whether a solution is complete."""
+    name: str = field(default="prompt", init=False)
 
     @classmethod
     def x1(cls, **settings: Any) -> PromptedSteps:
-        """x1's prompts, as the seed document prints them."""
+        """A judge with x1's own prompts and reply format."""
         return cls(reader=_X1Score(), template="step_x1", solved_template="solved_x1", **settings)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._at_least("samples", 1)
 
     @property
     def scale(self) -> Scale:
@@ -116,15 +118,7 @@ class PromptedSteps(JudgeSettings):
         places = [(line, n, s) for line in lines for n in range(len(line.steps)) for s in range(self.samples)]
         answers = yield from gather([self._ask(task, prompts, *place) for place in places])
         return tuple(
-            Judgment(
-                candidates=(line.candidate,),
-                sample=s,
-                step=n,
-                value=asked.value,
-                text=asked.text,
-                failure=asked.failure,
-                rejected=asked.rejected,
-            )
+            judgment(asked, candidates=(line.candidate,), sample=s, step=n, value=asked.value)
             for (line, n, s), asked in zip(places, answers, strict=True)
         )
 
@@ -140,15 +134,12 @@ class PromptedSteps(JudgeSettings):
         check(self.prompt_templates, self.solved_template, self._solved_rules, about)
 
     def describe(self) -> dict[str, Any]:
-        """All settings."""
-        return self._describe(
-            *names(self.template),
-            *names(self.solved_template),
-            judge="prompt",
-            reader=repr(self.reader),
-            template=self.template,
-            aggregation={"samples": self.samples},
-        )
+        """The settings as plain data; those that shape no prompt stand under `aggregation`."""
+        return self._describe(judge=self.name)
+
+    @property
+    def _template_names(self) -> tuple[str, ...]:
+        return *names(self.template), *names(self.solved_template)
 
     @property
     def _is_x1(self) -> bool:
@@ -164,31 +155,21 @@ class PromptedSteps(JudgeSettings):
         shows = "nothing" if self._is_x1 else "input"
         return JudgePrompts(self.prompt_templates, template, task, rules, shows=shows)
 
-    def _ask(self, task: Task, prompts: JudgePrompts, line: Solution, n: int, s: int) -> Flow[Parsed[float]]:
+    def _question(self, task: Task, prompts: JudgePrompts, line: Solution, n: int) -> Block:
         previous, step = line.previous(n), line.steps[n]
-        question = prompts.question({"x": task.x, "previous": previous, "step": step}, *previous, step)
-        schema = self.reader.schema(self.reasoning_chars)
+        return prompts.question({"x": task.x, "previous": previous, "step": step}, *previous, step)
 
-        def call(attempt: int, error: ReplyError | None) -> Generate:
-            info = {"candidate": line.candidate, "step": n, "sample": s}
-            return self.request(task, prompts.prompt(question, error), schema, ("step", s), attempt, **info)
-
-        return generate_parsed(
-            call, lambda said: self.reader(said.text, finish_reason=said.finish_reason), self.retries
-        )
+    def _ask(self, task: Task, prompts: JudgePrompts, line: Solution, n: int, s: int) -> Flow[Parsed[float]]:
+        question, schema = self._question(task, prompts, line, n), self.reader.schema(self.reasoning_chars)
+        info = {"candidate": line.candidate, "step": n, "sample": s}
+        return self.ask(prompts, question, reading(self.reader), schema=schema, key=("step", s), **info)
 
     def _ask_one_solved(self, task: Task, prompts: JudgePrompts, line: Solution) -> Flow[Parsed[bool]]:
         last = len(line.steps) - 1
-        previous, step = line.previous(last), line.steps[last]
-        question = prompts.question({"x": task.x, "previous": previous, "step": step}, *previous, step)
         form = object_of({"reasoning": bounded_text(self.reasoning_chars), "solved": {"type": "boolean"}})
-
-        def call(attempt: int, error: ReplyError | None) -> Generate:
-            schema = None if self._is_x1 else form
-            info = {"candidate": line.candidate, "step": last, "solved": True}
-            return self.request(task, prompts.prompt(question, error), schema, ("solved",), attempt, **info)
-
-        return generate_parsed(call, self._read_solved, self.retries)
+        question, schema = self._question(task, prompts, line, last), None if self._is_x1 else form
+        info = {"candidate": line.candidate, "step": last, "solved": True}
+        return self.ask(prompts, question, self._read_solved, schema=schema, key=("solved",), **info)
 
     def _read_solved(self, said: Completion) -> bool:
         if self._is_x1:
@@ -205,7 +186,7 @@ def mean_samples(samples: Sequence[Judgment]) -> list[float | None]:
     by_step: dict[int, list[float | None]] = {}
     for sample in samples:
         by_step.setdefault(sample.step or 0, []).append(sample.value)
-    summaries = [summarise(by_step[n]) for n in sorted(by_step)]
+    summaries = [summarize(by_step[n]) for n in sorted(by_step)]
     return [summary.mean if summary.n_ok else None for summary in summaries]
 
 

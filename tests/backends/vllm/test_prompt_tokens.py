@@ -12,6 +12,7 @@ from debate.backends.vllm.prompt_tokens import PromptTokenizer
 from debate.errors import ConfigError
 from debate.evaluators.base import RunContext
 from debate.flow import Block, Completion, Generate, Prompt, Recall, Segment
+from tests.required import required_module
 
 CONTROL_STRINGS = [
     "<|im_start|>",
@@ -27,7 +28,7 @@ CONTROL_STRINGS = [
 
 
 def load_tokenizer(folder: Path) -> Any:
-    transformers: Any = pytest.importorskip("transformers")
+    transformers: Any = required_module("transformers")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return transformers.AutoTokenizer.from_pretrained(folder)

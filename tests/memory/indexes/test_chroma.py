@@ -27,8 +27,9 @@ from debate.memory.recall.vectors import VectorCache
 from tests.memory import oracle
 from tests.memory.indexes.chroma_stores import EXACT, filled, inside, texts
 from tests.memory.oracle import NOW, Directions, words
+from tests.required import required, required_module
 
-pytest.importorskip("chromadb")
+required_module("chromadb")
 
 # ---- following SQL
 
@@ -104,8 +105,8 @@ def test_another_embedder_has_collections_of_its_own(tmp_path: Path) -> None:
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of Chroma's own server."""
     program = shutil.which("chroma", path=str(Path(sys.executable).parent))
-    if program is None:
-        pytest.skip("Chroma's server is not installed")
+    required(program, "Chroma's server is not installed")
+    assert program is not None
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

@@ -17,8 +17,9 @@ from debate.memory.indexes import router as choosing_module
 from debate.memory.indexes.chroma_client import EmbeddedChroma
 from tests.memory.indexes.chroma_stores import filled, folder_of, inside, texts
 from tests.memory.oracle import Directions
+from tests.required import required_module
 
-pytest.importorskip("chromadb")
+required_module("chromadb")
 
 HOLDER = """
 import sys

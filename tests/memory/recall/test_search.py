@@ -19,6 +19,7 @@ from debate.memory.indexes.router import IndexChoice
 from debate.types import Memory
 from tests.memory import oracle
 from tests.memory.oracle import NOW, Directions, words
+from tests.required import required_module
 
 STORES = os.environ.get("DEBATE_MEMORY_STORES")
 """Random stores that each index is compared on; a few of them otherwise."""
@@ -43,7 +44,7 @@ def assert_alike(found: Sequence[Memory], expected: Sequence[Memory]) -> None:
 @pytest.mark.parametrize("index", ["exact", "chroma"])
 def test_recall_is_what_plain_python_says(index: IndexChoice, tmp_path: Path) -> None:
     if index == "chroma":
-        pytest.importorskip("chromadb")
+        required_module("chromadb")
     for seed in range(int(STORES or {"exact": 24, "chroma": 4}[index])):
         rng, embedder = random.Random(seed), Directions()
         place = "sqlite://" if index == "exact" else tmp_path / f"{seed}.sqlite"
@@ -68,7 +69,7 @@ def test_an_empty_store_and_a_missing_collection_hold_nothing() -> None:
 @pytest.mark.parametrize("index", ["exact", "chroma"])
 def test_a_batch_says_what_single_recalls_say(index: IndexChoice, tmp_path: Path) -> None:
     if index == "chroma":
-        pytest.importorskip("chromadb")
+        required_module("chromadb")
     rng = random.Random(3)
     with MemoryStore(tmp_path / "m.sqlite", Directions(), index, count_tokens=words) as store:
         oracle.random_store(store, rng, 150)

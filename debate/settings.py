@@ -1,0 +1,196 @@
+"""One declaration per setting: a dataclass field holds its type, default, bounds and help, and everything else is made
+from that: checks, the description by which runs are told apart, docstrings, command-line flags, the docs page.
+
+    @documented
+    @dataclass(frozen=True)
+    class Example:
+        rounds: int = result_setting(3, "Most rounds of a debate.", ge=1)
+
+        def __post_init__(self) -> None:
+            check_settings(self)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, dataclass, field, fields
+from functools import cache
+from inspect import cleandoc
+from types import NoneType, UnionType
+from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+
+from debate.errors import ConfigError
+
+T = TypeVar("T")
+_NOUNS: dict[Any, str] = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
+_BOUNDS = {"ge": "at least", "gt": "above", "le": "at most", "lt": "below"}
+REQUIRED: Any = MISSING
+"""The default of a setting that has none."""
+
+
+def setting(
+    default: Any,
+    help: str,  # noqa: A002 - as argparse and typer call it
+    *,
+    shapes_prompts: bool = True,
+    file_type: Any = None,
+    **bounds: float,
+) -> Any:
+    """A dataclass field that declares a setting.
+
+    default: immutable; a class stands for an instance made without arguments; `REQUIRED` for no default.
+    help: one or two sentences, shown by `help()`, `--help` and the docs page.
+    shapes_prompts: whether a prompt may depend on it; other settings may change when a run is resumed.
+    file_type: the type in a YAML file or on the command line, where it is not the field's.
+    bounds: `ge`, `gt`, `le` and `lt`, as pydantic's `Field` takes them.
+    """
+    metadata = {"help": help, "shapes_prompts": shapes_prompts, "file_type": file_type, "bounds": bounds}
+    if isinstance(default, type):
+        return field(default_factory=default, metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+def result_setting(default: Any, help: str, **other: Any) -> Any:  # noqa: A002
+    """A `setting` that shapes results and no prompt, so that it may change when a run is resumed."""
+    return setting(default, help, shapes_prompts=False, **other)
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """A setting of a class, as its field declares it."""
+
+    name: str
+    type: Any
+    """The field's type, without bounds."""
+    default: Any
+    """The default value, or `REQUIRED`."""
+    help: str
+    """What it does, in one or two sentences."""
+    shapes_prompts: bool
+    """Whether a prompt may depend on it."""
+    file_type: Any
+    """The type in a YAML file or on the command line, without bounds."""
+    bounds: Mapping[str, float]
+    """`ge`, `gt`, `le`, `lt` -> a number: what pydantic's `Field` takes."""
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether its values are numbers, texts, flags or None, and so can be checked and recorded as they are."""
+        return all(each in _NOUNS or each is NoneType or get_origin(each) is Literal for each in _members(self.type))
+
+    @property
+    def expected(self) -> str:
+        """What a value must be, in words: `a whole number, at least 1, or None`; empty for other than plain types."""
+        if not self.is_plain:
+            return ""
+        text = " or ".join(_noun(each) for each in _members(self.type) if each is not NoneType)
+        if self.bounds:
+            text += f", {' and '.join(f'{_BOUNDS[side]} {bound:g}' for side, bound in self.bounds.items())}"
+        return f"{text}, or None" if NoneType in _members(self.type) else text
+
+    def accepts(self, value: object) -> bool:
+        """Whether a value has the type and lies within the bounds; always so for other than plain types."""
+        if not self.is_plain:
+            return True
+        if not any(_has_type(value, each) for each in _members(self.type)):
+            return False
+        return not isinstance(value, int | float) or _is_within(value, **self.bounds)
+
+
+@cache
+def declarations(cls: type[Any]) -> tuple[Declaration, ...]:
+    """The settings of a dataclass, inherited ones too, in the order of its fields."""
+    types = get_type_hints(cls)
+    return tuple(_declaration(each, types[each.name]) for each in fields(cls) if "help" in each.metadata)
+
+
+def check_settings(settings: Any, prefix: str = "") -> None:
+    """Check the plain settings of a dataclass's instance against their declarations.
+
+    prefix: stands before the field's name in the error.
+
+    Raises:
+        ConfigError: naming the first field whose value has the wrong type or lies out of bounds.
+    """
+    for each in declarations(cast("type[Any]", type(settings))):
+        value = getattr(settings, each.name)
+        if not each.accepts(value):
+            raise ConfigError(f"must be {each.expected}, got {value!r}", field=prefix + each.name)
+
+
+def plain_values(settings: Any, *, shapes_prompts: Iterable[bool] = (True, False)) -> dict[str, Any]:
+    """The values of an instance's settings as plain data, by name.
+
+    Values that are neither plain nor have a `describe()` are left out: their owner says how they are recorded.
+
+    shapes_prompts: which settings, by this property of their declarations.
+    """
+    wanted = [each for each in declarations(cast("type[Any]", type(settings))) if each.shapes_prompts in shapes_prompts]
+    values: dict[str, Any] = {each.name: getattr(settings, each.name) for each in wanted}
+    return {
+        name: value if _is_plain(value) else value.describe()
+        for name, value in values.items()
+        if _is_plain(value) or hasattr(value, "describe")
+    }
+
+
+def describe_settings(settings: Any, *, aggregation: Mapping[str, Any] | None = None, **own: Any) -> dict[str, Any]:
+    """The settings of an instance for a run's identity: those that shape no prompt stand under `aggregation`.
+
+    aggregation, own: further entries, or other values for some settings.
+    """
+    free = plain_values(settings, shapes_prompts=[False])
+    return {**plain_values(settings, shapes_prompts=[True]), **own, "aggregation": {**free, **(aggregation or {})}}
+
+
+def documented(cls: type[T]) -> type[T]:
+    """A dataclass whose docstring lists its settings: a decorator that stands above `@dataclass`."""
+    lines = [f"    {each.name}: {each.help}{_remark(each)}" for each in declarations(cls)]
+    cls.__doc__ = "\n".join([cleandoc(cls.__doc__ or ""), "", "Args:", *lines])
+    return cls
+
+
+def _declaration(found: Any, annotation: Any) -> Declaration:
+    default = found.default if found.default_factory is MISSING else found.default_factory()
+    data = dict(found.metadata)
+    file_type = data.pop("file_type") or annotation
+    return Declaration(found.name, annotation, default, file_type=file_type, **data)
+
+
+def _is_plain(value: object) -> bool:
+    return value is None or isinstance(value, bool | int | float | str)
+
+
+def _members(annotation: Any) -> tuple[Any, ...]:
+    """The members of a union, or the type itself."""
+    return get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
+
+
+def _noun(annotation: Any) -> str:
+    if get_origin(annotation) is not Literal:
+        return _NOUNS[annotation]
+    options = [str(each) for each in get_args(annotation)]
+    return f"one of {', '.join(options)}" if len(options) > 1 else options[0]
+
+
+def _has_type(value: object, annotation: Any) -> bool:
+    if get_origin(annotation) is Literal:
+        return isinstance(value, str) and value in get_args(annotation)
+    if annotation is float:
+        return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return isinstance(value, annotation) and (annotation is bool or not isinstance(value, bool))
+
+
+def _is_within(
+    value: float, ge: float = -math.inf, gt: float = -math.inf, le: float = math.inf, lt: float = math.inf
+) -> bool:
+    return ge <= value <= le and gt < value < lt
+
+
+def _remark(declared: Declaration) -> str:
+    """What a docstring adds to the help: what is expected, and the default where it can be shown."""
+    default = declared.default
+    shown = f"default {default!r}" if _is_plain(default) else ""
+    remark = "; ".join(part for part in (declared.expected, shown) if part)
+    return f" ({remark})" if remark else ""

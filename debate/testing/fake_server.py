@@ -1,0 +1,260 @@
+"""A chat server on the loopback interface that answers every schema, and misbehaves as it is told.
+
+It speaks OpenAI's chat completions and Ollama's `/api/chat`. Its replies follow the schema in the request, so it can
+stand in for a judge of any evaluator.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Literal, Self
+
+from debate.testing.flows import write_value
+
+_DRIP_SECONDS = 1.0
+_REPLY_TOKENS = 20
+"""What every reply counts; with fewer allowed it is cut off."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """One request as it came. `n` counts from 1."""
+
+    n: int
+    path: str
+    headers: Mapping[str, str]
+    body: dict[str, Any]
+
+    @property
+    def schema(self) -> dict[str, Any] | None:
+        """The reply's schema, wherever it stands."""
+        return self.body.get("format") or self.body.get("response_format", {}).get("json_schema", {}).get("schema")
+
+    @property
+    def max_tokens(self) -> int:
+        """Most tokens that the reply may have."""
+        options = {**self.body.get("options", {}), **self.body}
+        given = (options.get(name) for name in ("max_completion_tokens", "max_tokens", "num_predict"))
+        return next((n for n in given if n is not None), _REPLY_TOKENS)
+
+    @property
+    def text(self) -> str:
+        """All messages."""
+        return "\n".join(message["content"] for message in self.body["messages"])
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What the server does with a request.
+
+    `send` answers, `hang` never does, `drip` sends a byte per second, `reset` closes the connection, and `die` the
+    server's socket for good.
+    """
+
+    status: int = 200
+    body: object = None
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    action: Literal["send", "hang", "drip", "reset", "die"] = "send"
+
+
+Behavior = Callable[[Request], Reply | None]
+"""What happens to a request; None is a proper answer."""
+HANG, DRIP, RESET, DIE = (Reply(action=action) for action in ("hang", "drip", "reset", "die"))
+
+
+def properly(request: Request) -> Reply | None:
+    """No misbehavior."""
+    return None
+
+
+def failing(status: int, message: str = "out of order", **headers: str) -> Reply:
+    """An error as OpenAI words it."""
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return Reply(status, {"error": {"message": message, "type": "error"}}, named)
+
+
+def every(n: int, reply: Reply) -> Behavior:
+    """Misbehave at every n-th request."""
+    return lambda request: reply if request.n % n == 0 else None
+
+
+def first(n: int, reply: Reply) -> Behavior:
+    """Misbehave at the first n requests."""
+    return lambda request: reply if request.n <= n else None
+
+
+def from_the(n: int, reply: Reply) -> Behavior:
+    """Misbehave from request n on."""
+    return lambda request: reply if request.n >= n else None
+
+
+def only(*forms: str) -> Behavior:
+    """Refuse every `response_format` but these: json_schema, json_schema_plain, json_object, none."""
+    return lambda request: None if form_of(request) in forms else failing(400, "response_format is not supported")
+
+
+def form_of(request: Request) -> str:
+    """The form that a schema came in."""
+    kind = request.body.get("response_format", {}).get("type", "none")
+    return "json_schema_plain" if kind == "json_schema" and '"pattern"' not in json.dumps(request.schema) else kind
+
+
+def judgment(schema: Mapping[str, Any]) -> str:
+    """A reply under the schema; that of a debate is the same for all agents."""
+    if "candidates" not in schema["properties"]:
+        return json.dumps(write_value(schema))
+    candidates = schema["properties"]["candidates"]["properties"]
+    said = {
+        label: {
+            "comment": f"On {label}.",
+            "scores": {name: (len(name) + ord(label[0])) % 11 for name in shape["properties"]["scores"]["properties"]},
+        }
+        for label, shape in candidates.items()
+    }
+    return json.dumps({"overall": "All in all.", "candidates": said})
+
+
+def completion(text: str | None, finish_reason: str = "stop", **changes: object) -> dict[str, Any]:
+    """The body of an OpenAI chat completion that says `text`."""
+    message: dict[str, Any] = {"role": "assistant", "content": text}
+    usage = {"prompt_tokens": 100, "completion_tokens": _REPLY_TOKENS, "total_tokens": 100 + _REPLY_TOKENS}
+    choice = {"index": 0, "message": message, "finish_reason": finish_reason}
+    made = {"id": "c", "object": "chat.completion", "created": 0, "model": "m", "choices": [choice], "usage": usage}
+    return {**made, **changes}
+
+
+class FakeServer:
+    """The server, in a thread of its own while the `with` block lasts.
+
+    Attributes:
+        requests: those that came, in order.
+        most_at_once: the most requests that were open at the same time.
+
+    >>> with FakeServer(every(5, failing(503))) as server:
+    ...     check_backend(OpenAICompatible("m", f"{server.url}/v1"))
+    """
+
+    def __init__(self, behavior: Behavior | None = None, *, delay: float = 0.0, port: int = 0) -> None:
+        """A server that starts with the `with` block.
+
+        Args:
+            behavior: what happens to a request; None answers them all.
+            delay: seconds before each answer.
+            port: 0 takes a free one.
+        """
+        self.requests: list[Request] = []
+        self.most_at_once = 0
+        self.port = port
+        self._behavior = behavior or properly
+        self._delay = delay
+        self._at_once = 0
+        self._schema: dict[str, Any] | None = None
+        self._loop = asyncio.new_event_loop()
+        self._writers: set[asyncio.StreamWriter] = set()
+        self._server: asyncio.Server | None = None
+
+    @property
+    def url(self) -> str:
+        """Its address, without `/v1`."""
+        return f"http://127.0.0.1:{self.port}"
+
+    def __enter__(self) -> Self:
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+        self._run(self._open())
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._run(self._shut(), timeout=10)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(10)
+        self._loop.close()
+
+    def _run(self, work: Coroutine[Any, Any, None], timeout: float = 5) -> None:
+        asyncio.run_coroutine_threadsafe(work, self._loop).result(timeout)
+
+    async def _open(self) -> None:
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    async def _shut(self) -> None:
+        self._die()
+        rest = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in rest:
+            task.cancel()
+        await asyncio.gather(*rest, return_exceptions=True)
+
+    def _die(self) -> None:
+        if self._server is not None:
+            self._server.close()
+        for writer in self._writers:
+            writer.transport.abort()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._writers.add(writer)
+        try:
+            while (request := await self._read(reader)) is not None:
+                self._at_once += 1
+                self.most_at_once = max(self.most_at_once, self._at_once)
+                try:
+                    await self._answer(request, writer)
+                finally:
+                    self._at_once -= 1
+        except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            pass
+        finally:
+            self._writers.discard(writer)
+            writer.close()
+
+    async def _read(self, reader: asyncio.StreamReader) -> Request | None:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+        headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in head[1:] if line)}
+        body = await reader.readexactly(int(headers.get("content-length", 0)))
+        request = Request(len(self.requests) + 1, head[0].split()[1], headers, json.loads(body or b"{}"))
+        self.requests.append(request)
+        self._schema = request.schema or self._schema
+        return request
+
+    async def _answer(self, request: Request, writer: asyncio.StreamWriter) -> None:
+        reply = self._behavior(request) or self._proper(request)
+        if reply.action == "send":
+            await asyncio.sleep(self._delay)
+            writer.write(_bytes_of(reply))
+            await writer.drain()
+        elif reply.action == "hang":
+            await asyncio.sleep(3600)
+        elif reply.action == "drip":
+            for byte in _bytes_of(self._proper(request)):
+                writer.write(bytes([byte]))
+                await writer.drain()
+                await asyncio.sleep(_DRIP_SECONDS)
+        elif reply.action == "die":
+            self._die()
+        else:
+            writer.transport.abort()
+
+    def _proper(self, request: Request) -> Reply:
+        text, reason = judgment(self._schema) if self._schema else "Hello.", "stop"
+        if request.max_tokens < _REPLY_TOKENS:
+            text, reason = text[: len(text) // 2], "length"
+        if request.path == "/v1/chat/completions":
+            return Reply(body=completion(text, reason))
+        if request.path == "/api/chat":
+            message = {"role": "assistant", "content": text}
+            counts = {"prompt_eval_count": 100, "eval_count": _REPLY_TOKENS}
+            return Reply(body={"model": "m", "message": message, "done": True, "done_reason": reason, **counts})
+        return failing(404, "no such path")
+
+
+def _bytes_of(reply: Reply) -> bytes:
+    body = reply.body if isinstance(reply.body, bytes) else json.dumps(reply.body).encode()
+    headers = {"content-type": "application/json", "content-length": str(len(body)), **reply.headers}
+    lines = [f"HTTP/1.1 {reply.status} Said", *(f"{name}: {value}" for name, value in headers.items())]
+    return "\r\n".join(lines).encode() + b"\r\n\r\n" + body

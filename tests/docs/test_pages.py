@@ -1,0 +1,93 @@
+"""The pages themselves: the README's length, links that lead somewhere, pages made from the code."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import subprocess
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from debate.config.evaluators import KINDS
+from debate.dataset.registry import FORMATS
+
+from debate.cli import app
+from debate.config.settings import RunSettings
+from debate.export import EXPORTS
+from tests.docs.blocks import REPOSITORY, pages
+
+_LINK = re.compile(r"\]\((?!https?:|#)([^)\s#]+)(?:#[^)]*)?\)")
+
+
+def load_generator() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("pages", REPOSITORY / "docs" / "_build" / "pages.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+made = load_generator()
+
+
+def test_the_readme_is_a_front_page() -> None:
+    assert len((REPOSITORY / "README.md").read_text(encoding="utf-8").splitlines()) <= 130
+
+
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md"])
+def test_links_of_pages_outside_the_manual_lead_somewhere(name: str) -> None:
+    for target in _LINK.findall((REPOSITORY / name).read_text(encoding="utf-8")):
+        assert (REPOSITORY / target).exists(), target
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
+def test_pages_name_sources_that_a_reader_can_find(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert not re.search(r'seed 00|seed documents|compat="seed"', text, re.IGNORECASE)
+
+
+def test_the_page_of_settings_has_every_setting_and_every_evaluator() -> None:
+    page = made.settings_page()
+    assert [name for name in RunSettings.model_fields if f"| `{name}` |" not in page] == []
+    assert [name for name in KINDS if name != "debate" and f"### {name}\n" not in page] == []
+
+
+def test_the_page_of_commands_has_every_command_with_its_options() -> None:
+    page = made.command_line_page()
+    for name in [command.name or command.callback.__name__ for command in app.registered_commands if command.callback]:
+        assert f"## debate {name}\n" in page
+    assert "## debate memory add\n" in page
+    assert "| `--candidate-order` |" in page
+
+
+def test_the_page_of_formats_has_every_format_and_export() -> None:
+    page = made.formats_page()
+    assert [name for name in [*FORMATS, *EXPORTS] if f"| `{name}` |" not in page] == []
+
+
+def test_made_pages_are_written_once_and_left_alone_while_nothing_changes(tmp_path: Path) -> None:
+    made.write(tmp_path)
+    written = {path.name: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
+    made.write(tmp_path)
+    assert {path.name: path.stat().st_mtime_ns for path in tmp_path.iterdir()} == written
+    assert sorted(written) == ["command-line.md", "formats.md", "settings.md"]
+
+
+@pytest.mark.parametrize("page", ["settings_page", "command_line_page", "formats_page"])
+def test_tables_are_whole(page: str) -> None:
+    rows = [line for line in getattr(made, page)().splitlines() if line.startswith("|")]
+    bars = [len(re.findall(r"(?<!\\)\|", row)) for row in rows]
+    assert len(rows) > 10
+    assert min(bars) >= 4
+
+
+@pytest.mark.skipif(
+    not (REPOSITORY / ".venv-docs" / "stamp").exists() and "CI" not in os.environ,
+    reason="scripts/docs has not been run in this checkout",
+)
+def test_the_manual_builds_strictly() -> None:
+    done = subprocess.run([REPOSITORY / "scripts" / "docs"], capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (REPOSITORY / "out" / "site" / "reference" / "settings" / "index.html").is_file()

@@ -1,0 +1,157 @@
+"""A setting is declared once: checks, description, docstring and the forms of files and flags follow from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+from debate.errors import ConfigError
+from debate.settings import (
+    REQUIRED,
+    Declaration,
+    check_settings,
+    declarations,
+    describe_settings,
+    documented,
+    plain_values,
+    setting,
+)
+
+
+@dataclass(frozen=True)
+class Part:
+    depth: int = setting(1, "How deep.", ge=1)
+
+    def describe(self) -> dict[str, Any]:
+        return {"kind": "part", **plain_values(self)}
+
+
+@dataclass(frozen=True)
+class Parent:
+    mode: Literal["fast", "slow"] = setting("fast", "How to go.")
+    not_a_setting: int = 7
+
+
+@documented
+@dataclass(frozen=True)
+class Example(Parent):
+    """An example."""
+
+    rounds: int = setting(3, "Most rounds.", ge=1, shapes_prompts=False)
+    share: float | None = setting(None, "A share.", gt=0, le=1, shapes_prompts=False)
+    is_loud: bool = setting(False, "Whether it is loud.")
+    title: str = setting("t", "What it is called.")
+    folder: Path | str | None = setting(None, "Where it is.", file_type=Path | None)
+    part: Part = setting(Part, "A part of it.")
+
+    def __post_init__(self) -> None:
+        check_settings(self)
+
+
+def declared(name: str) -> Declaration:
+    return next(each for each in declarations(Example) if each.name == name)
+
+
+def test_declarations_come_in_the_order_of_the_fields_inherited_ones_first() -> None:
+    names = ["mode", "rounds", "share", "is_loud", "title", "folder", "part"]
+    assert [each.name for each in declarations(Example)] == names
+
+
+def test_a_declaration_says_all_that_a_flag_or_a_model_of_a_file_needs() -> None:
+    share = declared("share")
+    assert (share.type, share.file_type, share.default) == (float | None, float | None, None)
+    assert (share.help, share.shapes_prompts, share.bounds) == ("A share.", False, {"gt": 0, "le": 1})
+    assert declared("folder").file_type == Path | None
+    assert declared("part").default == Part()
+
+
+def test_a_setting_without_a_default_is_required() -> None:
+    @dataclass
+    class Strict:
+        size: int = setting(REQUIRED, "How large.")
+
+    with pytest.raises(TypeError, match="size"):
+        Strict()
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("mode", "one of fast, slow"),
+        ("rounds", "a whole number, at least 1"),
+        ("share", "a number, above 0 and at most 1, or None"),
+        ("is_loud", "true or false"),
+        ("title", "text"),
+        ("folder", ""),
+    ],
+)
+def test_what_is_expected_is_said_in_words(name: str, words: str) -> None:
+    assert declared(name).expected == words
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("mode", "quick"),
+        ("mode", None),
+        ("mode", ["fast"]),
+        ("rounds", 0),
+        ("rounds", 1.0),
+        ("rounds", True),
+        ("rounds", "3"),
+        ("share", 0),
+        ("share", 1.01),
+        ("share", float("nan")),
+        ("share", float("inf")),
+        ("share", True),
+        ("is_loud", 1),
+        ("is_loud", "yes"),
+        ("title", 5),
+    ],
+)
+def test_a_value_of_another_type_or_out_of_bounds_is_refused_by_its_field(name: str, value: Any) -> None:
+    with pytest.raises(ConfigError) as caught:
+        Example(**{name: value})
+    assert str(caught.value) == f"{name}: must be {declared(name).expected}, got {value!r}"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("mode", "slow"), ("rounds", 1), ("share", 1), ("share", None), ("share", 0.5), ("folder", object())],
+)
+def test_a_value_within_its_bounds_is_kept_as_it_was_given(name: str, value: Any) -> None:
+    assert getattr(Example(**{name: value}), name) is value
+
+
+def test_a_prefix_says_whose_setting_it_is() -> None:
+    with pytest.raises(ConfigError) as caught:
+        check_settings(Part(0), "part.")
+    assert caught.value.field == "part.depth"
+
+
+def test_a_description_holds_plain_values_apart_from_those_that_shape_no_prompt() -> None:
+    assert describe_settings(Example(folder=Path("f")), evaluator="example", aggregation={"more": 1}) == {
+        "evaluator": "example",
+        "mode": "fast",
+        "is_loud": False,
+        "title": "t",
+        "part": {"kind": "part", "depth": 1},
+        "aggregation": {"rounds": 3, "share": None, "more": 1},
+    }
+
+
+def test_a_docstring_lists_every_setting_with_what_is_expected_and_the_default() -> None:
+    lines = (Example.__doc__ or "").splitlines()
+    assert lines[:3] == ["An example.", "", "Args:"]
+    assert lines[3:] == [
+        "    mode: How to go. (one of fast, slow; default 'fast')",
+        "    rounds: Most rounds. (a whole number, at least 1; default 3)",
+        "    share: A share. (a number, above 0 and at most 1, or None; default None)",
+        "    is_loud: Whether it is loud. (true or false; default False)",
+        "    title: What it is called. (text; default 't')",
+        "    folder: Where it is. (default None)",
+        "    part: A part of it.",
+    ]
