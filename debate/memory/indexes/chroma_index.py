@@ -170,7 +170,7 @@ def _upper_ends(snapshot: Snapshot, search: Search, nearest: Sequence[Near], n_n
             if each in position_of:
                 cosines[position_of[each]] = cosine
         highest = np.maximum(highest, cosines)
-    return search.weight * highest + search.unasked + margin(search.weight, search.queries.shape[1])
+    return search.weight * highest + search.prior + margin(search.weight, search.queries.shape[1])
 
 
 def _same(theirs: Vectors | None, ours: Vectors | None) -> bool:
