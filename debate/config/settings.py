@@ -25,13 +25,14 @@ from debate.evaluators.debate.evaluator import DebateEvaluator
 from debate.flow import Call
 from debate.registry import BACKENDS, EVALUATORS, FORMATS
 from debate.settings import declarations
+from debate.types import Sampling
 from debate.yaml_files import Located, as_input_error, read_yaml
 
 PANELS = ("Run", "Engine", "Debate")
 _SHARED = {"templates", "selection", "softmax_temperature", "retries", "ties"}
 """Settings of a debate that other evaluators have too; one that does not have it says so."""
-_SAMPLING = {"temperature": "temperature", "top_p": "top_p", "reply_tokens": "max_tokens"}
-"""Settings that are fields of `Sampling`, by their names there."""
+_SAMPLING = {{"max_tokens": "reply_tokens"}.get(each.name, each.name): each for each in declarations(Sampling)}
+"""The settings of `Sampling` by their names here; `max_tokens` is the run's budget."""
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 
 
@@ -157,18 +158,19 @@ class _RunLevel(BaseModel):
     models: dict[str, ModelSettings] = _setting(
         {}, "Further models, by the names under which personas ask for them: NAME={backend: B, model: M}.", "Engine"
     )
-    temperature: float = _setting(0.7, "Sampling temperature, where a persona sets none.", "Debate", ge=0)
-    top_p: float | None = _setting(None, "Nucleus sampling, where a persona sets none.", "Debate", ge=0, le=1)
-    reply_tokens: int | None = _setting(None, "Longest reply; by default what the schema allows.", "Debate", ge=1)
 
 
 def _of_a_debate() -> Iterator[tuple[str, Any]]:
-    """The settings of a debate as fields of a model; its sampling is declared above, value by value."""
+    """The settings of a debate as fields of a model, those of its sampling among them."""
     for each in declarations(DebateEvaluator):
+        about: dict[str, Any] = {"flag": "--weight" if each.name == "weights" else None, **each.bounds}
+        declared = _setting(each.default, each.help, "Debate", may_change=not each.shapes_prompts, **about)
         if each.name != "sampling":
-            flag = "--weight" if each.name == "weights" else None
-            about: dict[str, Any] = {"flag": flag, "may_change": not each.shapes_prompts, **each.bounds}
-            yield each.name, (each.file_type, _setting(each.default, each.help, "Debate", **about))
+            yield each.name, (each.file_type, declared)
+            continue
+        for name, inner in _SAMPLING.items():
+            about = dict(inner.bounds)
+            yield name, (inner.file_type, _setting(getattr(each.default, inner.name), inner.help, "Debate", **about))
 
 
 if TYPE_CHECKING:
@@ -219,14 +221,16 @@ class RunSettings(_WithDebate):
             InputError: for what cannot work, or does not belong to this evaluator.
         """
         of_debate = {each.name for each in declarations(DebateEvaluator)} - {"sampling"}
-        is_debate = self.evaluator == "debate"
-        if is_debate and self.options:
-            hint = "its parameters are settings of their own: rounds, profile, ..."
-            raise ConfigError("do not belong to a debate", field="options", hint=hint)
-        for name in () if is_debate else self.model_fields_set & (of_debate - _SHARED):
-            raise ConfigError(f"belongs to a debate, not to the evaluator {self.evaluator}", field=name)
-        given = self.model_fields_set & ({*_SHARED} | {*_SAMPLING}) if not is_debate else of_debate | {*_SAMPLING}
-        values = {_SAMPLING.get(name, name): getattr(self, name) for name in sorted(given)}
+        if self.evaluator == "debate":
+            names = of_debate | _SAMPLING.keys()
+            if self.options:
+                hint = "its parameters are settings of their own: rounds, profile, ..."
+                raise ConfigError("do not belong to a debate", field="options", hint=hint)
+        else:
+            names = self.model_fields_set & (_SHARED | _SAMPLING.keys())
+            for name in self.model_fields_set & (of_debate - _SHARED):
+                raise ConfigError(f"belongs to a debate, not to the evaluator {self.evaluator}", field=name)
+        values = {_SAMPLING[name].name if name in _SAMPLING else name: getattr(self, name) for name in sorted(names)}
         evaluator = make_evaluator(self.evaluator, {**values, **self.options})
         evaluator.check()
         return evaluator
