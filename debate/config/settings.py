@@ -73,13 +73,14 @@ def _setting(
 class ModelSettings(BaseModel):
     """Where one model runs."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
-    model: str | None = None
-    """None is the name under which personas ask for it."""
-    backend: str = "vllm"
-    base_url: str | None = None
-    engine_args: dict[str, Any] = {}
+    model: str | None = _setting(None, "Model name, or the folder of one.", "Engine", env="DEBATE_MODEL")
+    backend: str = _setting("vllm", f"{BACKENDS.names()}; a plain function answers as `scripted` does.", "Engine")
+    base_url: str | None = _setting(None, "Address of the model's server, for a backend that has one.", "Engine")
+    engine_args: dict[str, Any] = _setting(
+        {}, "Parameters of the backend, and of a server's retry policy.", "Engine", flag="--engine-arg"
+    )
 
     def open_backend(self, name: str | None = None) -> Backend:
         """The backend, not yet started.
@@ -93,32 +94,26 @@ class ModelSettings(BaseModel):
         if hasattr(found, "generate") and not inspect.isclass(found):
             return found
         make = found if inspect.isclass(found) else Scripted
-        given = dict(self.engine_args)
-        if make is not found:
-            given["fn"] = found
+        given = {**self.engine_args, **({} if make is found else {"fn": found})}
         parameters = inspect.signature(make).parameters
         if self.base_url is not None:
             if "base_url" not in parameters:
-                raise ConfigError(
-                    f"{self.backend} takes no address", field="base_url", hint="it is for a server's backend"
-                )
+                raise ConfigError("goes with the backend of a server", field="base_url", hint="such as openai")
             given["base_url"] = self.base_url
         model = self.model or name
-        if model is None and "model" in parameters and parameters["model"].default is inspect.Parameter.empty:
+        if model is not None and "model" in parameters:
+            given["model"] = model_folder(model)
+        elif "model" in parameters and parameters["model"].default is inspect.Parameter.empty:
             hint = (
                 "pass --model NAME, --model FOLDER or --model built-in (a small judge of small sums), or set "
                 "DEBATE_MODEL; `debate doctor` says what would run"
             )
             raise ConfigError("no model was given", field="model", hint=hint)
-        if model is not None and "model" in parameters:
-            given["model"] = model_folder(model)
         return cast("Backend", construct(make, given, self.backend, "engine_args"))
 
 
-class _RunLevel(BaseModel):
+class _RunLevel(ModelSettings):
     """The settings that are not a debate's."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, arbitrary_types_allowed=True)
 
     evaluator: str = _setting("debate", f"{EVALUATORS.names()}.")
     options: dict[str, Any] = _setting({}, "Parameters of an evaluator other than debate.", flag="--option")
@@ -149,12 +144,6 @@ class _RunLevel(BaseModel):
         None, "Seconds after which an evaluation stops asking.", may_change=True, gt=0
     )
     engine_restarts: int = _setting(3, "How often an engine that died is started again.", may_change=True, ge=0)
-    model: str | None = _setting(None, "Model name, or the folder of one.", "Engine", env="DEBATE_MODEL")
-    backend: str = _setting("vllm", f"{BACKENDS.names()}; a plain function answers as `scripted` does.", "Engine")
-    base_url: str | None = _setting(None, "Address of the model's server, for a backend that has one.", "Engine")
-    engine_args: dict[str, Any] = _setting(
-        {}, "Parameters of the backend, and of a server's retry policy.", "Engine", flag="--engine-arg"
-    )
     models: dict[str, ModelSettings] = _setting(
         {}, "Further models, by the names under which personas ask for them: NAME={backend: B, model: M}.", "Engine"
     )
@@ -245,11 +234,6 @@ class RunSettings(_WithDebate):
             return {nobody.model: nobody}
         own = self.open_backend()
         return {own.model: own} | {name: each.open_backend(name) for name, each in self.models.items()}
-
-    def open_backend(self) -> Backend:
-        """The backend of the run's own model, not yet started."""
-        own = {name: getattr(self, name) for name in ModelSettings.model_fields}
-        return ModelSettings(**own).open_backend()
 
     def given(self) -> dict[str, Any]:
         """What was set, as plain data by which `debate resume` makes the same settings again."""

@@ -65,7 +65,7 @@ def test_a_backend_that_is_none_is_refused(tmp_path: Path, text: str) -> None:
 
 def test_evaluators_that_call_functions_alone_need_no_model() -> None:
     function: dict[str, Any] = {"evaluator": "callback", "function": "sorting_errors", "scale": [0, 9]}
-    flags = {"evaluator": "panel", "options": {"members": {"a": function, "b": function}}}
+    flags: dict[str, Any] = {"evaluator": "panel", "options": {"members": {"a": function, "b": function}}}
     settings = RunSettings.read(None, flags)
     [backend] = settings.open_backends(settings.make_evaluator()).values()
     assert backend.model == "none"
