@@ -20,7 +20,7 @@ from typing import Any
 import typer.main
 
 from debate.cli import app
-from debate.config.settings import PANELS, settings_table
+from debate.config.settings import PANELS, SettingRow, settings_table
 from debate.registry import BACKENDS, EMBEDDERS, EVALUATORS, EXPORTS, FORMATS, INDEXES, Registry
 from debate.settings import declarations
 
@@ -39,7 +39,7 @@ def settings_page() -> str:
     head = ("setting", "flag", "type", "default", "may change", "what it does")
     for panel in reversed(PANELS):
         rows = [
-            (code(row.name), code(row.flag), kind(row.annotation), shown(row.default), "✓" * row.may_change, about(row))
+            (code(row.name), code(row.flag), takes(row), default_cell(row), "✓" * row.may_change, about(row))
             for row in settings_table()
             if row.panel == panel
         ]
@@ -106,7 +106,18 @@ def ours(registry: Registry) -> dict[str, str]:
     return {name: entry.description for name, entry in registry.entries.items() if entry.package is None}
 
 
-def about(row: Any) -> str:
+def takes(row: SettingRow) -> str:
+    """What a setting's values are, with their bounds."""
+    words = cell(row.type.replace("|", ", "))
+    return f"{words} ({row.bounds.replace('<', '&lt;')})" if row.bounds else words
+
+
+def default_cell(row: SettingRow) -> str:
+    """A setting's default."""
+    return code(cell(row.default)) if row.default else ""
+
+
+def about(row: SettingRow) -> str:
     """What a setting does, with the variable that sets it."""
     return cell(row.help) + (f" Environment variable: `{row.env}`." if row.env else "")
 
