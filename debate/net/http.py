@@ -9,15 +9,19 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections.abc import Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
 from debate.errors import BackendError, ConfigError
+from debate.hashing import ById
 from debate.net.retry import RetryPolicy, TransportError, error_from_status
 from debate.net.urls import check_base_url
 
 if TYPE_CHECKING:
     import httpx2
 
+_ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 _SHOWN_CHARACTERS = 500
 """Of a server's own words in a message."""
 
@@ -162,7 +166,7 @@ class JsonClient(Endpoint):
         super().__init__(base_url, api_key_env)
         self._policy = retry_policy or RetryPolicy(timeout=60.0)
 
-    def ask(self, method: str, path: str, body: object = None) -> Any:
+    def ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
         """The answer's JSON; None where it is empty.
 
         Raises:
@@ -201,10 +205,16 @@ class JsonClient(Endpoint):
         return error.as_unavailable(self.base_url) if everywhere else error.as_call_error(self.base_url)
 
 
-def encoded(value: object) -> bytes:
-    """A value as compact JSON in UTF-8; a lone surrogate is escaped."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    return text.encode("utf-8", "backslashreplace")
+def encoded(body: Mapping[str, Any]) -> bytes:
+    """A body as compact JSON; what is wrapped in `ById`, such as a reply's schema, is encoded once and kept."""
+    plain = _ENCODER.encode({name: value for name, value in body.items() if not isinstance(value, ById)})
+    members = [f'"{name}":{_encoded_once(value)}' for name, value in body.items() if isinstance(value, ById)]
+    return f"{{{','.join([*([plain[1:-1]] if len(plain) > 2 else []), *members])}}}".encode()
+
+
+@lru_cache(maxsize=128)
+def _encoded_once(key: ById) -> str:
+    return _ENCODER.encode(key.value)
 
 
 def _message(response: httpx2.Response) -> str:

@@ -24,22 +24,22 @@ UNIT = Scale(0.0, 1.0)
 
 @dataclass(frozen=True, kw_only=True)
 class ScoringModelSteps:
-    """What judges of steps by a model that replies with numbers have in common."""
+    """Base of a judge whose model replies with numbers."""
 
     model: str | None = setting(None, "The model that is asked; None is the run's.")
     scale: Scale = setting(UNIT, "The scale of its scores.")
 
     @property
     def models(self) -> frozenset[str]:
-        """The model, where it is not the run's."""
+        """The model's name, where it is not the run's."""
         return frozenset() if self.model is None else frozenset({self.model})
 
     def footprint(self, task: Task) -> Footprint:
-        """Nothing: such a model fills no KV cache of ours."""
+        """Zero: the model has no KV cache that we manage."""
         return Footprint(0, 0, 0)
 
     def check(self) -> None:
-        """Check nothing: there are no templates."""
+        """Do nothing: there are no templates to check."""
 
 
 @documented
@@ -50,7 +50,7 @@ class ValueModelSteps(ScoringModelSteps):
     scale: Scale = setting(Scale(-1.0, 1.0), "The scale of its scores.")
 
     def ask_all(self, task: Task, lines: Sequence[Solution]) -> Flow[tuple[Judgment, ...]]:
-        """Every step of every line, all at once."""
+        """Ask about every step of every solution at once."""
         places = [(line, n) for line in lines for n in range(len(line.steps))]
         answers = yield from gather([self._ask(task, *place) for place in places])
         return tuple(
@@ -76,7 +76,7 @@ class RewardModelSteps(ScoringModelSteps):
     """A process reward model behind `debate.backends.RewardModel`: all steps of a solution in one call; 0 to 1."""
 
     def ask_all(self, task: Task, lines: Sequence[Solution]) -> Flow[tuple[Judgment, ...]]:
-        """Every line, all at once."""
+        """Ask about every solution at once."""
         answers = yield from gather([self._ask(task, line) for line in lines])
         return tuple(
             sample for line, asked in zip(lines, answers, strict=True) for sample in self._samples(line, asked)
