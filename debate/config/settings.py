@@ -10,8 +10,7 @@ import inspect
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, cast, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, create_model
 from pydantic.fields import FieldInfo
@@ -271,24 +270,19 @@ class SettingRow:
 
     name: str
     """Key in a YAML file."""
-    flag: str
-    kind: Any
-    """bool, int, float, str, Path, dict, tuple or a `Literal`; None apart."""
-    type: str
-    """The same in words, with `none` where that is a value: `number|none`."""
-    default: str
-    """Empty where the default is None, or nothing."""
+    annotation: Any
+    """Its type, without bounds."""
+    default: Any
     bounds: str
     """Such as `>= 1`; empty where there are none."""
     help: str
     panel: str
     """One of `PANELS`."""
+    flag: str
     env: str | None
     """Environment variable that stands for the flag."""
     may_change: bool
     """Whether a run may be resumed with another value."""
-    keeps_text: bool
-    """Whether the values of a mapping are text, and not YAML."""
 
 
 def settings_table() -> list[SettingRow]:
@@ -298,40 +292,13 @@ def settings_table() -> list[SettingRow]:
 
 
 def _row(name: str, field: FieldInfo) -> SettingRow:
-    about = cast("dict[str, Any]", field.json_schema_extra)
-    several = get_args(field.annotation) if get_origin(field.annotation) in (Union, UnionType) else (field.annotation,)
-    kind = next(each for each in several if each is not NoneType)
-    is_duration = get_origin(kind) is Annotated
-    kind = get_args(kind)[0] if is_duration else kind
-    words = ["time"] if is_duration else map(str, get_args(kind)) if get_origin(kind) is Literal else [_word(kind)]
-    return SettingRow(
-        name=name,
-        flag=about["flag"] or f"--{name.replace('_', '-')}",
-        kind=kind if get_origin(kind) in (None, Literal) else get_origin(kind),
-        type="|".join([*words, *(["none"] if NoneType in several else [])]),
-        default=_shown(field.default),
-        bounds=", ".join(
-            f"{sign} {getattr(each, side):g}"
-            for each in field.metadata
-            for side, sign in _SIGNS.items()
-            if hasattr(each, side)
-        ),
-        help=field.description or "",
-        panel=about["panel"],
-        env=about["env"],
-        may_change=about["may_change"],
-        keeps_text=get_args(kind)[1:] == (str,),
-    )
-
-
-_SIGNS = {"ge": ">=", "gt": ">", "le": "<=", "lt": "<"}
-_WORDS = {bool: "true|false", int: "integer", float: "number", str: "text", Path: "path", dict: "key=value"}
-
-
-def _shown(default: Any) -> str:
-    return "" if default in (None, {}, ()) else str(default).lower() if isinstance(default, bool) else str(default)
-
-
-def _word(kind: Any) -> str:
-    origin = get_origin(kind) or kind
-    return _WORDS[get_args(kind)[0] if origin is tuple else origin]
+    about = dict(cast("dict[str, Any]", field.json_schema_extra))
+    signs = {"ge": ">=", "gt": ">", "le": "<=", "lt": "<"}
+    bounds = [
+        f"{sign} {getattr(each, side):g}"
+        for each in field.metadata
+        for side, sign in signs.items()
+        if hasattr(each, side)
+    ]
+    about |= {"flag": about["flag"] or f"--{name.replace('_', '-')}"}
+    return SettingRow(name, field.annotation, field.default, ", ".join(bounds), field.description or "", **about)
