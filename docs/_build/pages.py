@@ -12,10 +12,13 @@ import inspect
 import re
 import sys
 import textwrap
+import types
+import typing
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass
 from pathlib import Path
-from typing import Any
+from types import NoneType
+from typing import Any, get_args, get_origin, get_type_hints
 
 import typer.main
 
@@ -39,7 +42,7 @@ def settings_page() -> str:
     head = ("setting", "flag", "type", "default", "may change", "what it does")
     for panel in reversed(PANELS):
         rows = [
-            (code(row.name), code(row.flag), takes(row), default_cell(row), "✓" * row.may_change, about(row))
+            (code(row.name), code(row.flag), takes(row), shown(row.default), "✓" * row.may_change, about(row))
             for row in settings_table()
             if row.panel == panel
         ]
@@ -108,13 +111,8 @@ def ours(registry: Registry) -> dict[str, str]:
 
 def takes(row: SettingRow) -> str:
     """What a setting's values are, with their bounds."""
-    words = cell(row.type.replace("|", ", "))
+    words = kind(row.annotation)
     return f"{words} ({row.bounds.replace('<', '&lt;')})" if row.bounds else words
-
-
-def default_cell(row: SettingRow) -> str:
-    """A setting's default."""
-    return code(cell(row.default)) if row.default else ""
 
 
 def about(row: SettingRow) -> str:
@@ -197,9 +195,10 @@ def _arguments(command: Any) -> list[tuple[str, bool]]:
 def of(cls: type[Any]) -> list[tuple[str, ...]]:
     """The parameters of a dataclass, one per row."""
     docs = attribute_docs(cls) | {each.name: cell(each.help) for each in declarations(cls)}
+    types_of = get_type_hints(cls)
     assert is_dataclass(cls)
     return [
-        (code(spec.name), kind(spec.type), default_of(spec), docs.get(spec.name, ""))
+        (code(spec.name), kind(types_of[spec.name]), default_of(spec), docs.get(spec.name, ""))
         for spec in fields(cls)
         if spec.init
     ]
@@ -227,13 +226,27 @@ def first_sentence(cls: type[Any]) -> str:
     return inspect.cleandoc(cls.__doc__ or "").split("\n\n")[0].replace("\n", " ")
 
 
+_WORDS = {str: "text", int: "integer", float: "number", bool: "true or false", Path: "path", NoneType: "none"}
+
+
 def kind(annotation: Any) -> str:
-    """A type in words: `int or none`, the values of a choice."""
-    text = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
-    text = re.sub(r"\b(?:[a-z_]+\.)+", "", text)
-    text = re.sub(r"Literal\[([^]]*)\]", lambda found: found[1].replace("'", "").replace(", ", " | "), text)
-    text = re.sub(r"Annotated\[(\w+).*\]", r"\1", text).replace("str", "text").replace("None", "none")
-    return cell(text.replace("Path", "path")).replace("\\|", "or").replace("<", "&lt;")
+    """A type in words: `integer or none`, the values of a choice."""
+    members = get_args(annotation)
+    match get_origin(annotation):
+        case typing.Union | types.UnionType:
+            return " or ".join(map(kind, members))
+        case typing.Literal:
+            return " or ".join(map(str, members))
+        case typing.Annotated:
+            return "time" if members[0] is float else kind(members[0])
+        case None:
+            return _WORDS.get(annotation) or cell(str(getattr(annotation, "__name__", annotation)))
+        case origin if issubclass(origin, Mapping):
+            return "key=value"
+        case origin if issubclass(origin, Sequence):
+            return f"{kind(members[0])}, repeatable"
+        case _:
+            return "function"
 
 
 def default_of(spec: Field[Any]) -> str:
@@ -245,8 +258,8 @@ def default_of(spec: Field[Any]) -> str:
 
 def shown(value: Any) -> str:
     """A default as a cell."""
-    if value is None or value == ():
-        return "none"
+    if value is None or value in ((), {}):
+        return ""
     if is_dataclass(value):
         return f"`{type(value).__name__}`"
     text = {True: "true", False: "false"}[value] if isinstance(value, bool) else str(value)
