@@ -77,7 +77,7 @@ def formats_page() -> str:
     read, written = ours(FORMATS), ours(EXPORTS)
     keys = {name: getattr(FORMATS.load(name), "keys", ()) for name in read}
     alternatives = {
-        name: " or ".join(", ".join(map(code, sorted(each))) for each in sets) for name, sets in keys.items()
+        name: " or ".join(", ".join(map(code, each.split())) for each in sets) for name, sets in keys.items()
     }
     files = {name: EXPORTS.load(name).file for name in written}
     parts = [
