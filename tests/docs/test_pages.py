@@ -20,7 +20,7 @@ _LINK = re.compile(r"\]\((?!https?:|#)([^)\s#]+)(?:#[^)]*)?\)")
 
 
 def load_generator() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("pages", REPOSITORY / "docs" / "_build" / "pages.py")
+    spec = importlib.util.spec_from_file_location("pages", REPOSITORY / "docs" / "_tools" / "pages.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

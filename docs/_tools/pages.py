@@ -1,6 +1,6 @@
 """Writes the pages of the manual that are made from the code: settings, command line, formats.
 
-    python docs/_build/pages.py          writes them into docs/reference/, where git ignores them
+    python docs/_tools/pages.py          writes them into docs/reference/, where git ignores them
 
 `scripts/docs` calls it before each build. Each function returns the text of one page.
 """
@@ -35,14 +35,14 @@ def settings_page() -> str:
     """Every setting of a run, and the parameters of every evaluator."""
     parts = [
         "# Settings",
-        "A setting has one name: as a key of a `--config` file, as a flag of `debate run` (with `-` for `_`) and as a "
-        "parameter in Python. Flags override the file, and the file overrides what the model's folder asks for in its "
+        "A setting has one name: as a key of a `--config` file, as a flag of `debate run` (`--min-rounds` for `min_rounds`) "
+        "and as a parameter in Python. Flags override the file, and the file overrides what the model's folder asks for in its "
         "`debate.yaml`. A setting with a check mark may change when a run is resumed.",
     ]
-    head = ("setting", "flag", "type", "default", "may change", "what it does")
+    head = ("setting", "type", "default", "may change", "what it does")
     for panel in reversed(PANELS):
         rows = [
-            (code(row.name), code(row.flag), takes(row), shown(row.default), "✓" * row.may_change, about(row))
+            (code(row.name), takes(row), shown(row.default), "✓" * row.may_change, about(row))
             for row in settings_table()
             if row.panel == panel
         ]
@@ -116,20 +116,17 @@ def takes(row: SettingRow) -> str:
 
 
 def about(row: SettingRow) -> str:
-    """What a setting does, with the variable that sets it."""
-    return cell(row.help) + (f" Environment variable: `{row.env}`." if row.env else "")
+    """What a setting does, with a flag that has a name of its own and the variable that sets it."""
+    flag = f" Flag: `{row.flag}`." if row.flag != f"--{row.name.replace('_', '-')}" else ""
+    return cell(row.help) + flag + (f" Environment variable: `{row.env}`." if row.env else "")
 
 
 def described(text: str) -> str:
     """A command's help in Markdown: its examples as code."""
     text = re.sub(r"\[/?\w+\]", "", text.replace("\b", ""))
-    lines = textwrap.dedent(text).strip().splitlines()
-    shown_lines = [
-        f"\n    {line.strip().removeprefix('Example:').strip()}\n" if re.match(r"\s*(Example: )?debate ", line) else line
-        for line in lines
-        if line.strip() != "Example:"
-    ]
-    return re.sub(r"\n{3,}", "\n\n", "\n".join(shown_lines)).strip()
+    lines = [line for line in textwrap.dedent(text).strip().splitlines() if line.strip() != "Example:"]
+    lines = [re.sub(r"^\s*(?:Example: )?(debate .*)", r"\n    \1\n", line) for line in lines]
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
 
 
 PAGES = {"settings.md": settings_page, "command-line.md": command_line_page, "formats.md": formats_page}
@@ -285,7 +282,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def write(folder: Path, pages: Mapping[str, Any] = PAGES) -> None:
     """Write the pages; one that has not changed keeps its time, so that a server does not build again."""
     for name, page in pages.items():
-        path, text = folder / name, f"<!-- made by docs/_build/pages.py -->\n\n{page()}"
+        path, text = folder / name, f"<!-- made by docs/_tools/pages.py -->\n\n{page()}"
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             path.write_text(text, encoding="utf-8")
 
