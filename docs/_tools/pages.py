@@ -35,9 +35,9 @@ def settings_page() -> str:
     """Every setting of a run, and the parameters of every evaluator."""
     parts = [
         "# Settings",
-        "A setting has one name: as a key of a `--config` file, as a flag of `debate run` (`--min-rounds` for `min_rounds`) "
-        "and as a parameter in Python. Flags override the file, and the file overrides what the model's folder asks for in its "
-        "`debate.yaml`. A setting with a check mark may change when a run is resumed.",
+        "A setting has one name: as a key of a `--config` file, as a flag of `debate run` (`--min-rounds` for "
+        "`min_rounds`) and as a parameter in Python. Flags override the file, and the file overrides what the model's "
+        "folder asks for in its `debate.yaml`. A setting with a check mark may change when a run is resumed.",
     ]
     head = ("setting", "type", "default", "may change", "what it does")
     for panel in reversed(PANELS):
