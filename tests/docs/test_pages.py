@@ -40,6 +40,14 @@ def test_links_of_pages_outside_the_manual_lead_somewhere(name: str) -> None:
         assert (REPOSITORY / target).exists(), target
 
 
+def test_the_tree_in_the_architecture_is_that_of_the_package() -> None:
+    text = (REPOSITORY / "docs" / "architecture.md").read_text(encoding="utf-8")
+    _, _, tree = text.partition("## The tree")
+    folders = {path.parent.name for path in (REPOSITORY / "debate").glob("*/__init__.py")}
+    assert set(re.findall(r"(?m)^  (\w+)/ ", tree)) == folders
+    assert all((REPOSITORY / "debate" / name).is_file() for name in re.findall(r"(\w+\.py)\b", tree))
+
+
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
 def test_pages_name_sources_that_a_reader_can_find(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
