@@ -20,10 +20,13 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, get_args, get_origin, get_type_hints
 
+import jinja2
 import typer.main
+from jinja2.meta import find_undeclared_variables
 
 from debate.cli import app
 from debate.config.settings import PANELS, SettingRow, settings_table
+from debate.data_files import data_folder
 from debate.registry import BACKENDS, EMBEDDERS, EVALUATORS, EXPORTS, FORMATS, INDEXES, Registry
 from debate.settings import declarations
 
@@ -101,7 +104,19 @@ def formats_page() -> str:
     for title, registry in others.items():
         rows = [(code(name), cell(text)) for name, text in ours(registry).items()]
         parts += [f"## {title}", table(("name", "what it is"), rows)]
+    rows = [(code(name), ", ".join(map(code, sorted(names)))) for name, names in template_variables().items()]
+    parts += ["## Templates", "What each built-in template uses.", table(("template", "variables"), rows)]
     return "\n\n".join(parts) + "\n"
+
+
+def template_variables() -> dict[str, set[str]]:
+    """The variables of every built-in template that has some."""
+    folder, parser = data_folder("templates"), jinja2.Environment()
+    found = {
+        path.relative_to(folder).as_posix(): find_undeclared_variables(parser.parse(path.read_text(encoding="utf-8")))
+        for path in sorted(folder.rglob("*.j2"))
+    }
+    return {name: names for name, names in found.items() if names}
 
 
 def ours(registry: Registry) -> dict[str, str]:
