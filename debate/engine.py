@@ -25,8 +25,8 @@ from debate.evaluation import Evaluation
 from debate.evaluators.base import Evaluator, RunContext
 from debate.evaluators.contract import check_evaluator
 from debate.flow import Chat, Completion, Flow, Generate, Prompt, gather, generate
-from debate.runtime.admission import Admission
-from debate.runtime.budget import Budget
+from debate.runtime.limits import Admission
+from debate.runtime.limits import Budget
 from debate.runtime.loop_thread import LoopThread
 from debate.runtime.run_registry import InRun, RunRegistry, held
 from debate.runtime.runner import HasRetriever, Observer, Retriever, Runner, as_retriever

@@ -18,7 +18,7 @@ from itertools import permutations
 from debate.evaluators.callback import CallbackEvaluator
 from debate.evaluators.value import ValueEvaluator
 from debate.parsing.values import LabelMap
-from debate.scorers.scales import scored_on
+from debate.scorers.counting import scored_on
 from debate.types import Scale
 
 LABELS = LabelMap({"sure": 20.0, "likely": 1.0, "impossible": 0.001})

@@ -15,7 +15,7 @@ from debate.evaluation import Evaluation, failed
 from debate.evaluators.base import Evaluator
 from debate.evaluators.contract import checked_footprint
 from debate.journal import RunJournal
-from debate.runtime.admission import Admission
+from debate.runtime.limits import Admission
 from debate.runtime.runner import Runner, failed_by
 from debate.types import Failure, Task
 
