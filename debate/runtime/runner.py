@@ -24,7 +24,7 @@ from debate.evaluation import Evaluation, failed
 from debate.evaluators.base import Evaluator
 from debate.evaluators.contract import check_evaluation, checked_flow
 from debate.flow import Call, CallFunction, Completion, Flow, Gather, Generate, Recall, RunContext
-from debate.hashing import derive, digest
+from debate.hashing import ById, derive, digest
 from debate.journal import Address, CallKey, Journal, format_address, recall_hash
 from debate.runtime.limits import Budget
 from debate.types import Failure, Memory, Task, Usage
@@ -68,7 +68,7 @@ class _EvaluationContext:
     """On the loop's clock."""
 
     def key(self, address: Address, attempt: int = 0) -> CallKey:
-        return CallKey(address, attempt, self.journal.take(address) if self.journal else 0)
+        return CallKey(address, attempt, self.journal.retry_generation(address) if self.journal else 0)
 
 
 class Runner:
@@ -169,7 +169,7 @@ class Runner:
 
     async def _generate(self, request: Generate, context: _EvaluationContext, here: Address) -> Completion | Failure:
         key = context.key(here, request.attempt)
-        call = self._call(request, context.run, key.take)
+        call = self._call(request, context.run, key.retry_generation)
         if context.journal is not None:
             recorded = context.journal.get(key, call.prompt_hash, call.seed)
             if isinstance(recorded, Completion | Failure):
@@ -208,7 +208,7 @@ class Runner:
             await context.journal.put(key, request, memories)
         return memories
 
-    def _call(self, request: Generate, run: RunContext, take: int) -> Call:
+    def _call(self, request: Generate, run: RunContext, generation: int) -> Call:
         """The call of a request, with a seed hashed from all that shapes the reply and from its sample key."""
         model = request.model or self._default
         if model not in self.backends:
@@ -217,13 +217,13 @@ class Runner:
                 field="model",
                 hint=f"the engine was given {', '.join(map(repr, self.backends))}",
             )
-        shape = digest(model, request.prompt.messages(), request.schema, request.sampling.to_dict())
+        shape = digest(model, request.prompt.messages(), ById(request.schema), request.sampling.to_dict())
         sample = [run.seed, shape, list(request.sample_key), request.attempt]
         return Call(
             model=model,
             prompt=request.prompt,
             sampling=request.sampling,
-            seed=derive(*sample, take) if take else derive(*sample),
+            seed=derive(*sample, generation) if generation else derive(*sample),
             schema=request.schema,
             prompt_hash=shape,
             info=request.info,
