@@ -130,7 +130,7 @@ def _may_be_object(group: str) -> bool:
 
 
 def _agreed(objects: list[str]) -> object:
-    """The value that all objects have. A damaged one among several is not mended: nobody knows which is meant."""
+    """The value that all objects have. A damaged one among several is not repaired: it is unknown which is meant."""
     if len(objects) <= _MAX_OBJECTS:
         with suppress(json.JSONDecodeError):
             first, *others = map(decode, objects)
@@ -140,7 +140,7 @@ def _agreed(objects: list[str]) -> object:
 
 
 class _Mismatch(Exception):
-    """The mended value is not what stands in the text."""
+    """The repaired value is not what the text says."""
 
 
 def repair_json(group: str) -> object:

@@ -64,16 +64,16 @@ class LabelMap:
 
     @property
     def scale(self) -> Scale:
-        """From the least to the most valuable label."""
+        """The range from the least to the most valuable label."""
         return Scale(min(self.values.values()), max(self.values.values()))
 
     @property
     def instruction(self) -> str:
-        """Think, then one of the labels."""
+        """Asks for a last line with one of the labels."""
         return f"End with a line that holds one of these words and nothing else: {', '.join(self.values)}."
 
     def schema(self, reasoning_chars: int) -> None:
-        """No JSON."""
+        """None: the reply is no JSON."""
 
     def describe(self) -> dict[str, Any]:
         """The reader as plain data."""
@@ -102,11 +102,11 @@ class _NumberReader:
 
     @property
     def scale(self) -> Scale:
-        """From `low` to `high`."""
+        """The range from `low` to `high`."""
         return Scale(self.low, self.high)
 
     def schema(self, reasoning_chars: int) -> dict[str, Any] | None:
-        """No JSON."""
+        """None: the reply is no JSON."""
 
     def describe(self) -> dict[str, Any]:
         """The reader as plain data."""
@@ -125,7 +125,7 @@ class NumberLine(_NumberReader):
 
     @property
     def instruction(self) -> str:
-        """Think, then the number."""
+        """Asks for a last line with the number."""
         return f"End with a line that holds one number from {self.low:g} to {self.high:g} and nothing else."
 
     def __call__(self, reply: str, *, finish_reason: str = "stop") -> float:
@@ -149,7 +149,7 @@ class TagNumber(_NumberReader):
 
     @property
     def instruction(self) -> str:
-        """Analysis, then the number, each in tags."""
+        """Asks for an analysis, then the number, each in tags."""
         return f"Reply with\n<analysis>your analysis</analysis>\n<{self.tag}>the number</{self.tag}>"
 
     def __call__(self, reply: str, *, finish_reason: str = "stop") -> float:
@@ -173,19 +173,19 @@ class JsonField(_NumberReader):
 
     @property
     def instruction(self) -> str:
-        """Reasoning, then the number."""
+        """Asks for an object with reasoning, then the number."""
         form = f'{{"reasoning": "<what is right, what is wrong or missing>", "{self.key}": <number>}}'
         return f"Reply with one JSON object and nothing else:\n{form}"
 
     def schema(self, reasoning_chars: int) -> dict[str, Any]:
-        """Reasoning, then the number."""
+        """Schema of an object with reasoning, then the number."""
         return object_of({"reasoning": bounded_text(reasoning_chars), self.key: number_in(self.low, self.high)})
 
     def __call__(self, reply: str, *, finish_reason: str = "stop") -> float:
         """The number.
 
         Raises:
-            ReplyError: those of `debate.parsing.json_extract.read_value`; missing_key, not_a_number or out_of_range.
+            ReplyError: those of `extract_json`; missing_key, not_a_number or out_of_range.
         """
         value = extract_json(reply, finish_reason=finish_reason)
         if not isinstance(value, dict):

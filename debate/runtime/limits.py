@@ -36,14 +36,14 @@ class Admission:
 
     @classmethod
     def to(cls, capacity: Capacity, limit: int | None) -> Self:
-        """To a backend: without a limit, as many as its cache holds, or twice its slots where that is unknown."""
+        """Admission to a backend: without a limit, what its cache holds, or twice its slots where that is unknown."""
         if limit is None and capacity.cache_tokens is None:
             limit = 2 * capacity.slots
         return cls(limit=limit, cache_tokens=capacity.cache_tokens, context_length=capacity.context_length)
 
     @property
     def open(self) -> int:
-        """Evaluations that are inside."""
+        """Number of admitted evaluations."""
         return self._open
 
     async def enter(self, footprint: Footprint) -> int:
@@ -104,7 +104,7 @@ class Admission:
 
 
 class _Seen:
-    """Running totals of what was asked and answered."""
+    """Running totals of the prompts and replies seen."""
 
     def __init__(self) -> None:
         self._characters = self._prompt_tokens = self._completion_tokens = self._replies = 0
@@ -121,17 +121,17 @@ class _Seen:
 
     @property
     def reply_tokens(self) -> float | None:
-        """A quarter above the mean, once enough replies were seen."""
+        """Expected tokens of a reply: a quarter above the mean, once enough replies were seen."""
         if self._replies < _ENOUGH_REPLIES:
             return None
         return 1.25 * self._completion_tokens / self._replies
 
 
 class Budget:
-    """Counts what is used against what was given; None is without limit.
+    """Counts the tokens and seconds that a run uses; None is without limit.
 
     Args:
-        tokens: prompt and completion tokens that the run's model may be paid for, all sessions of it together.
+        tokens: most prompt and completion tokens of all sessions of the run together.
         seconds: since this was made.
         spent: tokens that earlier sessions used.
     """

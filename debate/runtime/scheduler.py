@@ -93,7 +93,7 @@ async def _recorded(runner: Runner, job: EvaluationRequest) -> Evaluation:
 
 
 class _Scheduler:
-    """One stream under way. A job waits for room in the feeder, so that jobs start in order."""
+    """State of one stream. A job waits for admission in the feeder, so that jobs start in order."""
 
     def __init__(self, runner: Runner, admission: Admission, jobs: Iterable[EvaluationRequest]) -> None:
         self.runner = runner

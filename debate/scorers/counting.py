@@ -32,7 +32,7 @@ F1 = Scale(0.0, 10.0)
 
 
 def scored_on(scale: Scale) -> Callable[[Scorer], Scorer]:
-    """Say on which scale a scorer's results lie; `scale_of` tells it again.
+    """Mark a scorer with the scale of its results, for `scale_of`.
 
     @scored_on(ERRORS)
     def my_errors(answer: str) -> float: ...
@@ -62,7 +62,7 @@ def scale_of(scorer: Callable[..., Any]) -> Scale:
 def sorting_errors(original: str, answer: str) -> int:
     """Errors of `answer` as `original` in ascending order; 0 is perfect.
 
-    sum over numbers of |how often in answer - how often in original|, plus the neighbours in the answer that stand in
+    sum over numbers of |how often in answer - how often in original|, plus the neighbors in the answer that stand in
     the wrong order. Both are texts such as `[3, 1, 2]`; the answer's list may stand among words.
 
     Raises:

@@ -52,12 +52,12 @@ class Level:
     tied_at_cut: tuple[int, ...]
     """Indices that share the score at which the frontier was cut: the order of proposal chose among them."""
     evaluation: Evaluation | None
-    """None where there was nothing to be valued."""
+    """None where there were no thoughts."""
 
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """What a search came to."""
+    """Result of a search."""
 
     best: tuple[Thought, ...]
     """Solved ones, if any, or else the last frontier; best first."""
