@@ -1,0 +1,208 @@
+"""Runs: made once, held by one process, recognised, refused when their prompts changed; tasks named and recognised."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from debate.errors import ConfigError, RunLockedError, RunMismatchError, TaskError
+from debate.store import Store, StoredRun
+from debate.types import Candidate, Task
+
+IDENTITY = {"evaluator": {"name": "e", "personas": [{"role": "a"}], "aggregation": {"rounds": 3}}, "models": {"m": "m"}}
+
+
+@pytest.fixture
+def store(url: str) -> Iterator[Store]:
+    with Store(url) as opened:
+        yield opened
+
+
+def placed(*tasks: Task) -> list[tuple[Task, str, int]]:
+    return [(task, "e.jsonl", line) for line, task in enumerate(tasks, 1)]
+
+
+def named(*names: str | None, x: str = "x") -> list[tuple[Task, str, int]]:
+    return placed(*(Task(x, ["a"], name) for name in names))
+
+
+def pending(record: StoredRun) -> list[str]:
+    return [task.id for task in record.pending("s")]
+
+
+# ---- runs
+
+
+def test_a_run_keeps_its_seed_and_date(store: Store) -> None:
+    store.run("r", IDENTITY, seed=7, today="2026-01-31").close()
+    again = store.run("r", IDENTITY, seed=7, today="2026-02-01")
+    assert (again.context.seed, again.context.today) == (7, "2026-01-31")
+
+
+def test_settings_that_shape_no_prompt_may_change(store: Store) -> None:
+    store.run("r", IDENTITY).close()
+    store.run("r", {**IDENTITY, "evaluator": {**IDENTITY["evaluator"], "aggregation": {"rounds": 9}}}).close()
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({**IDENTITY, "models": {"m": "other"}}, "models.m was 'm', is 'other'"),
+        ({**IDENTITY, "more": 1}, "more was not there, is 1"),
+        ({**IDENTITY, "evaluator": {"name": "e", "personas": [{"role": "b"}]}}, "evaluator.personas.0.role was 'a'"),
+    ],
+)
+def test_settings_that_shape_prompts_may_not(store: Store, changed: dict[str, Any], message: str) -> None:
+    store.run("r", IDENTITY).close()
+    with pytest.raises(RunMismatchError, match=message):
+        store.run("r", changed)
+    store.run("r", IDENTITY).close()  # the lease was given back
+
+
+def test_another_seed_is_another_run(store: Store) -> None:
+    store.run("r", IDENTITY, seed=1).close()
+    with pytest.raises(RunMismatchError, match="seed was 1, is 2"):
+        store.run("r", IDENTITY, seed=2)
+
+
+def test_a_run_is_found_by_its_name_or_because_it_is_the_only_one(store: Store) -> None:
+    with pytest.raises(ConfigError, match="there is no run"):
+        store.read()
+    store.run("one", IDENTITY).close()
+    assert store.read().name == "one"
+    store.run("two", IDENTITY).close()
+    with pytest.raises(ConfigError, match="holds several runs"):
+        store.read()
+    assert store.read("two").name == "two"
+
+
+# ---- leases
+
+HOLD = """
+import sys
+from debate.store import Store
+store = Store(sys.argv[1])
+record = store.run("r", {"evaluator": "e"})
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+def holding(url: str) -> subprocess.Popen[str]:
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLD, url], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "held\n"
+    return process
+
+
+def test_a_second_process_is_refused_at_once_with_the_name_of_the_first(url: str) -> None:
+    with holding(url) as process, Store(url) as store:
+        with pytest.raises(RunLockedError, match=f"process {process.pid} on {os.uname().nodename}"):
+            store.run("r", {"evaluator": "e"})
+        store.run("another", {"evaluator": "e"}).close()
+        process.kill()
+
+
+def test_the_lease_of_a_killed_process_is_free(url: str) -> None:
+    with holding(url) as process:
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+    with Store(url) as store:
+        store.run("r", {"evaluator": "e"}).close()
+
+
+def test_one_process_holds_a_run_once(store: Store) -> None:
+    held = store.run("r", IDENTITY)
+    with pytest.raises(RunLockedError):
+        store.run("r", IDENTITY)
+    held.close()
+    held.close()
+    store.run("r", IDENTITY).close()
+
+
+# ---- tasks
+
+
+def test_equal_tasks_without_an_id_get_names_of_their_own_and_keep_them(store: Store) -> None:
+    record, content = store.run("r", IDENTITY), Task("x", ["a"]).id
+    for _ in range(2):
+        assert record.read_evalset(named(None, None, "b", None), dict) == 4
+        assert pending(record) == [content, f"{content}-2", "b", f"{content}-3"]
+
+
+def test_equal_tasks_far_apart_are_told_apart_too(store: Store) -> None:
+    record = store.run("r", IDENTITY)
+    filler = [Task(f"x{n}", ["a"], f"t{n}") for n in range(700)]
+    same = Task("same", ["a"])
+    record.read_evalset(placed(same, *filler, same, same), dict)
+    assert pending(record)[-2:] == [f"{same.id}-2", f"{same.id}-3"]
+    assert record.n_tasks() == 703
+
+
+def test_a_duplicate_id_is_told_with_both_places_and_leaves_nothing(store: Store) -> None:
+    record = store.run("r", IDENTITY)
+    with pytest.raises(TaskError, match=r"e\.jsonl:3: id: 'b' is a duplicate, first at e\.jsonl:2"):
+        record.read_evalset(named("a", "b", "b"), dict)
+    assert store.read("r").n_tasks() == 0
+
+
+def test_a_task_that_changed_is_refused(store: Store) -> None:
+    record = store.run("r", IDENTITY)
+    record.read_evalset(named("a", "b"), dict)
+    with pytest.raises(TaskError, match=r"e\.jsonl:1: id: the run has another task of the id 'b'"):
+        record.read_evalset(named("b", x="y"), dict)
+    assert pending(store.read("r")) == ["a", "b"]
+
+
+def test_only_the_tasks_of_the_latest_revision_are_pending(store: Store) -> None:
+    record = store.run("r", IDENTITY)
+    record.read_evalset(named("a", "b", "c"), dict)
+    record.read_evalset(named("c", "d"), dict)
+    assert pending(record) == ["c", "d"]
+    assert store.read("r").evalset_revision == 2
+
+
+def test_a_task_comes_back_whole(store: Store) -> None:
+    candidates = [Candidate("a\0b", "one", "m", {"k": [1, None]}), Candidate("é\u2028")]
+    task = Task("x\0", candidates, "t", ["ctx"], {"best": 1, "deep": {"ß": 1.5}})
+    record = store.run("r", IDENTITY)
+    record.read_evalset(placed(task), dict)
+    (found,) = record.pending("s")
+    assert found == task
+    assert record.task("t") == task
+    assert record.task("u") is None
+
+
+def test_metadata_may_change_without_changing_the_task(store: Store) -> None:
+    record = store.run("r", IDENTITY)
+    record.read_evalset(placed(Task("x", ["a"], "t")), dict)
+    record.read_evalset(placed(Task("x", ["a"], "t", (), {"best": 0})), dict)
+    assert pending(record) == ["t"]
+
+
+def test_a_revision_that_cannot_be_read_leaves_the_one_before(store: Store) -> None:
+    def breaking() -> Iterator[tuple[Task, str, int]]:
+        yield from named(*(f"t{n}" for n in range(600)))
+        raise TaskError("is broken", file="e.jsonl", line=601)
+
+    record = store.run("r", IDENTITY)
+    record.read_evalset(named("a"), dict)
+    with pytest.raises(TaskError, match="601"):
+        record.read_evalset(breaking(), dict)
+    assert pending(store.read("r")) == ["a"]
+
+
+def test_the_lock_file_says_who_holds_it(tmp_path: Path) -> None:
+    with Store(tmp_path / "s.sqlite") as store:
+        store.run("r", IDENTITY)
+        (lock,) = tmp_path.glob("*.lock")
+        assert lock.read_text().startswith(f"process {os.getpid()} on {os.uname().nodename}, since ")

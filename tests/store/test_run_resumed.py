@@ -1,0 +1,362 @@
+"""Runs that are interrupted and go on: nothing recorded is asked again, and the results are those of one go."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+from debate import Engine, Evaluation, Task
+from debate.backends import Call, Scripted
+from debate.errors import BackendUnavailableError, BudgetExceededError, CallError, ConfigError, RunMismatchError
+from debate.evaluators.base import Evaluator
+from debate.flow import Recall
+from debate.profiles import Component, MemorySettings, Persona, Profile
+from debate.runtime.budget import Budget
+from debate.store import Store, StoredRun
+from debate.types import Memory
+from tests.small_flows import Counted, by_seed, debates, gathers, plain, tasks
+
+N_TURNS = 4
+EVALUATORS = {
+    "sequential": debates(),
+    "simultaneous": debates(mode="simultaneous"),
+    "balanced": debates(candidate_order="balanced", rounds=1),
+    "gathered": gathers(3),
+}
+
+
+@pytest.fixture
+def store(url: str) -> Iterator[Store]:
+    with Store(url) as opened:
+        yield opened
+
+
+def evaluated(
+    store: Store, evaluator: Evaluator, script: Callable[[Call], Any] = by_seed, n: int = 3, **more: Any
+) -> list[dict[str, Any]]:
+    """The results of a run called "r", without their seconds."""
+    with Engine(Scripted(script), store=store, seed=1, max_concurrency=2, **more) as engine:
+        return [plain(each) for each in engine.evaluate_batch(tasks(n), evaluator, run="r")]
+
+
+def whole(evaluator: Evaluator, script: Callable[[Call], Any] = by_seed, n: int = 3) -> list[dict[str, Any]]:
+    """The same without a store."""
+    with Engine(Scripted(script), seed=1) as engine:
+        return [plain(each) for each in engine.evaluate_batch(tasks(n), evaluator)]
+
+
+def dying(after: int, script: Callable[[Call], Any] = by_seed) -> Counted:
+    """A script whose backend dies for good after some calls."""
+
+    def answer(call: Call) -> Any:
+        if len(counted.calls) > after:
+            raise BackendUnavailableError("gone")
+        return script(call)
+
+    counted = Counted(answer)
+    return counted
+
+
+def sometimes_bad(call: Call) -> str:
+    if call.schema is not None and call.seed % 5 == 0:
+        return "what?\0\ud800"
+    if call.schema is not None and call.seed % 7 == 0:
+        raise CallError("engine_refused", "not this one")
+    return by_seed(call)
+
+
+def read(store: Store, run: str = "r") -> StoredRun:
+    return store.read(run)
+
+
+# ---- going on
+
+
+@pytest.mark.parametrize("evaluator", EVALUATORS.values(), ids=EVALUATORS.keys())
+def test_a_run_cut_anywhere_goes_on_to_the_same_results_with_the_missing_calls_alone(
+    store: Store, evaluator: Evaluator
+) -> None:
+    expected, asked = whole(evaluator, sometimes_bad), 0
+    for after in (3, 5, 2, 100):
+        script = dying(after, sometimes_bad)
+        found = evaluated(store, evaluator, script)
+        asked += min(len(script.calls), after)
+    assert found == expected
+    assert asked == read(store).totals().calls
+
+
+def test_a_finished_run_asks_nothing_and_gives_back_what_it_had(store: Store) -> None:
+    first, script = evaluated(store, debates(), sometimes_bad), Counted()
+    assert evaluated(store, debates(), script) == first
+    assert script.calls == []
+
+
+def test_evaluations_come_back_from_the_store_as_they_were(store: Store) -> None:
+    for name, evaluator in EVALUATORS.items():
+        with Engine(Scripted(sometimes_bad), store=store, seed=2) as engine:
+            first = engine.evaluate_batch(tasks(2), evaluator, run=name)
+        back = dict((task.id, evaluation) for task, evaluation in read(store, name).results())
+        assert [back[each.task_id].to_dict() for each in first] == [each.to_dict() for each in first]
+
+
+def test_new_tasks_of_a_run_are_added_to_it(store: Store) -> None:
+    evaluated(store, debates(), n=2)
+    script = Counted()
+    assert len(evaluated(store, debates(), script, n=5)) == 5
+    assert {call.info["task_id"] for call in script.calls} == {"t2", "t3", "t4"}
+
+
+def test_a_task_that_changed_fails_alone(store: Store) -> None:
+    evaluated(store, debates(), n=2)
+    with Engine(Scripted(by_seed), store=store, seed=1) as engine:
+        changed, same = engine.evaluate_batch([Task("other", ["one", "two"], "t0"), tasks(2)[1]], debates(), run="r")
+    assert (changed.status, same.status) == ("failed", "ok")
+    assert "another task of the id 't0'" in str(changed.error)
+
+
+def test_without_a_name_each_evaluator_has_a_run_of_its_own(store: Store) -> None:
+    with Engine(Scripted(by_seed), store=store) as engine:
+        for evaluator in (debates(), debates(rounds=1), debates(mode="simultaneous")):
+            engine.evaluate(tasks(1)[0], evaluator)
+    assert len(store.runs()) == 2  # the number of rounds shapes no prompt
+
+
+def test_several_evaluators_under_one_name_have_runs_of_their_own(store: Store) -> None:
+    evaluators = [debates(), debates(mode="simultaneous"), debates()]
+    with Engine(Scripted(by_seed), store=store) as engine:
+        engine.evaluate_batch(tasks(3), evaluators, run="r")
+    assert [name.startswith("r/") for name in store.runs()] == [True, True]
+
+
+def test_a_run_needs_a_store() -> None:
+    with Engine(Scripted(by_seed)) as engine, pytest.raises(ConfigError, match="a run needs a store"):
+        engine.evaluate(tasks(1)[0], debates(), run="r")
+
+
+# ---- other settings
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"weights": [1, 0]}, {"method": "weighted_mean"}, {"selection": "sample"}, {"rounds": 1}, {"convergence": 99.0}],
+    ids=lambda changed: next(iter(changed)),
+)
+def test_other_aggregation_asks_nothing(store: Store, changed: dict[str, Any]) -> None:
+    evaluated(store, debates(), sometimes_bad)
+    script = Counted()
+    assert evaluated(store, debates(**changed), script) == whole(debates(**changed), sometimes_bad)
+    assert script.calls == []
+
+
+def test_more_rounds_ask_for_these_rounds_alone(store: Store) -> None:
+    evaluated(store, debates(rounds=1))
+    script = Counted()
+    assert evaluated(store, debates(rounds=3), script) == whole(debates(rounds=3))
+    assert sorted({call.info["round"] for call in script.calls}) == [1, 2]
+    assert len(script.calls) == 3 * 2 * 2
+
+
+def test_a_stricter_threshold_goes_on_where_the_debate_had_stopped(store: Store) -> None:
+    loose = debates(convergence=99.0, rounds=2)
+    assert {each["rounds_run"] for each in evaluated(store, loose)} == {1}
+    script = Counted()
+    assert evaluated(store, debates(convergence=0.0, rounds=2), script) == whole(debates(convergence=0.0, rounds=2))
+    assert {call.info["round"] for call in script.calls} == {1}
+
+
+def test_other_prompts_are_refused_with_the_difference(store: Store) -> None:
+    evaluated(store, debates())
+    with pytest.raises(RunMismatchError, match="mode was 'sequential', is 'simultaneous'"):
+        evaluated(store, debates(mode="simultaneous"))
+
+
+def test_a_prompt_that_changed_unseen_ends_the_run(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    evaluated(store, debates(), dying(5))
+    from debate.evaluators.debate import prompts as debate_prompts
+
+    original = debate_prompts.DebatePrompts.prompt
+
+    def changed(self: Any, i: int, *rest: Any) -> Any:
+        return original(self, (i + 1) % 2, *rest)
+
+    monkeypatch.setattr(debate_prompts.DebatePrompts, "prompt", changed)
+    with pytest.raises(RunMismatchError, match="is not the one that was recorded"):
+        evaluated(store, debates())
+
+
+# ---- failures
+
+
+def refusing(*places: tuple[str, int, str]) -> Callable[[Call], str]:
+    """By seed, but refuses the calls of some (task, round, agent)."""
+
+    def answer(call: Call) -> str:
+        if (call.info["task_id"], call.info["round"], call.info["agent"]) in places:
+            raise CallError("engine_refused", "not now")
+        return by_seed(call)
+
+    return answer
+
+
+def retried(store: Store, script: Counted, evaluator: Evaluator | None = None) -> list[dict[str, Any]]:
+    with Engine(Scripted(script), store=store, seed=1) as engine:
+        engine.evaluate_batch(tasks(3), evaluator or debates(), run="r")
+        record = engine_record(engine)
+        record.reopen_failed()
+        return [plain(each) for each in engine.evaluate_batch(tasks(3), evaluator or debates(), run="r")]
+
+
+def engine_record(engine: Engine) -> StoredRun:
+    (held,) = engine._recording._runs.values()  # pyright: ignore[reportPrivateUsage]
+    return held[1]
+
+
+def test_what_failed_is_asked_again_and_only_that(store: Store) -> None:
+    places = [("t0", 0, "Critic"), ("t2", 1, "Reader")]
+    first = evaluated(store, debates(), refusing(*places))
+    assert [each["status"] for each in first] == ["partial", "ok", "partial"]
+    script = Counted()
+    second = retried(store, script)
+    assert sorted((call.info["task_id"], call.info["round"], call.info["agent"]) for call in script.calls) == places
+    assert [each["status"] for each in second] == ["ok"] * 3
+    assert second[1] == first[1]
+    # Later turns stay as they were, though they did not see the one that is there now.
+    assert second[0]["transcript"][1:] == first[0]["transcript"][1:]
+
+
+def test_unreadable_replies_are_asked_again_under_new_seeds(store: Store) -> None:
+    seeds: list[int] = []
+
+    def unreadable(call: Call) -> str:
+        if (call.info["task_id"], call.info["round"]) == ("t1", 1):
+            seeds.append(call.seed)
+            return "what?"
+        return by_seed(call)
+
+    evaluated(store, debates(), unreadable)
+    script = Counted()
+    assert [each["status"] for each in retried(store, script)] == ["ok"] * 3
+    assert len(script.calls) == 2
+    assert not {call.seed for call in script.calls} & set(seeds)
+    assert evaluated(store, debates(), Counted(_nothing_more)) == retried(store, Counted(_nothing_more))
+
+
+def _nothing_more(call: Call) -> str:
+    raise AssertionError("it is all recorded")
+
+
+def test_a_retry_that_is_interrupted_goes_on(store: Store) -> None:
+    places = [(f"t{n}", 0, agent) for n in range(3) for agent in ("Critic", "Reader")]
+    evaluated(store, debates(), refusing(*places))
+    retried(store, dying(2))
+    script = Counted()
+    found = evaluated(store, debates(), script)
+    assert [each["status"] for each in found] == ["ok"] * 3
+    assert all(call.info["round"] == 0 or call.info["task_id"] for call in script.calls)
+    assert read(store).totals().failures == 0
+
+
+# ---- memories, budgets, time
+
+
+class Remembering:
+    """A memory that says another thing every time."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    async def recall(self, request: Recall) -> Sequence[Memory]:
+        self.asked += 1
+        return [Memory(f"thought {self.asked}", f"id{self.asked}", "c", 0.5, math.nan, 0.25, 1.0)]
+
+
+def test_what_was_recalled_is_recorded_with_its_parts_and_recalled_once(store: Store) -> None:
+    persona = Persona("Elder", "You remember.", memory=MemorySettings(collections=("c",)))
+    evaluator = debates(profile=Profile("one", (persona,), (Component("truth", "Is it true?"),)))
+    memory = Remembering()
+    first = evaluated(store, evaluator, dying(3), memory=memory)
+    again = evaluated(store, evaluator, memory=memory)
+    assert [each["status"] for each in first].count("ok") == 1
+    assert memory.asked == 6
+    thoughts = [turn["memories"][0] for each in again for turn in each["transcript"]]
+    assert sorted(thought["id"] for thought in thoughts) == [f"id{n}" for n in range(1, 7)]
+    assert (thoughts[0]["relevance"], thoughts[0]["recency"]) == (None, 0.25)
+
+
+def test_a_budget_of_tokens_holds_over_sessions_and_loses_nothing(store: Store) -> None:
+    evaluator, n = debates(), 3
+    with pytest.raises(BudgetExceededError, match="budget of 1 tokens"):
+        list(streamed(store, evaluator, Budget(1)))
+    spent = read(store).tokens_spent()
+    assert spent > 0
+    with pytest.raises(BudgetExceededError):
+        list(streamed(store, evaluator, Budget(spent, spent=spent)))
+    assert read(store).tokens_spent() == spent
+    assert len(list(streamed(store, evaluator, Budget(10**9, spent=spent)))) == n
+    assert read(store).totals().calls == n * N_TURNS
+
+
+def streamed(store: Store, evaluator: Evaluator, budget: Budget) -> Iterator[Evaluation]:
+    def costly(call: Call) -> str:
+        return by_seed(call)
+
+    with Engine(Scripted(costly), store=store, seed=1, budget=budget) as engine:
+        yield from engine.iter_evaluate(tasks(3), evaluator, run="r")
+
+
+def test_a_budget_of_seconds_ends_the_run() -> None:
+    now = [0.0]
+
+    def script(call: Call) -> str:
+        now[0] += 1
+        return by_seed(call)
+
+    budget = Budget(seconds=5, clock=lambda: now[0])
+    with (
+        Engine(Scripted(script), budget=budget) as engine,
+        pytest.raises(BudgetExceededError, match="5 seconds are over"),
+    ):
+        list(engine.iter_evaluate(tasks(9), debates()))
+    assert 5 <= now[0] < 5 + 2 * 9
+
+
+def test_an_evaluation_that_is_out_of_time_keeps_what_it_has_and_goes_on_later(store: Store) -> None:
+    async def slow(call: Call) -> str:
+        if call.info["round"] == 1:
+            await asyncio.sleep(60)
+        return by_seed(call)
+
+    found = evaluated(store, debates(), slow, task_seconds=0.5)
+    assert [(each["status"], each["stop_reason"]) for each in found] == [("partial", "time_budget")] * 3
+    assert {failure["reason"] for each in found for failure in each["failures"]} == {"time_budget"}
+    script = Counted()
+    assert retried(store, script) == whole(debates())
+    assert {call.info["round"] for call in script.calls} == {1}
+
+
+# ---- taking over
+
+
+def test_a_fork_keeps_the_answers_whose_prompts_are_the_same(store: Store) -> None:
+    evaluated(store, debates())
+    other = Profile("pair", (debates().personas[0], Persona("Poet", "You rhyme.")), debates().components)
+    forked = debates(profile=other)
+    script = Counted()
+    with closing(
+        store.run("fork", {"evaluator": forked.describe(), "models": {"scripted": "scripted"}}, seed=1)
+    ) as fork:
+        fork.read_evalset([(task, None, None) for task in tasks(3)], dict)
+        assert fork.inherit(read(store)) == 12
+        with Engine(Scripted(script), seed=1) as engine:
+            found = [plain(each) for each in engine.evaluate_batch(tasks(3), forked, run=fork)]
+        assert fork.totals().calls == len(script.calls)
+    assert found == whole(forked)
+    # The first agent's first turn is the same; everything after it is not.
+    assert sorted((call.info["round"], call.info["agent"]) for call in script.calls) == sorted(
+        3 * [(0, "Poet"), (1, "Critic"), (1, "Poet")]
+    )

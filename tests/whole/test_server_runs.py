@@ -1,0 +1,251 @@
+"""`debate run --backend openai --base-url ...` as a user meets it, against a server in every state of health."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from debate import Engine
+from debate.backends import Call, OpenAICompatible, Scripted
+from debate.cli import main
+from tests.backends.asking import tasks
+from tests.backends.fake_server import DIE, HANG, FakeServer, Reply, completion, every, failing, from_the, judgement
+from tests.driving import evaluator
+from tests.processes import processes_left, processes_of_session
+
+KEY = "sk-TESTSECRET123"
+QUICK = ["first_wait=0.001", "longest_wait=0.01", "timeout=2", "deadline=8"]
+
+
+@pytest.fixture(autouse=True)
+def key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+
+
+@pytest.fixture
+def evalset(tmp_path: Path) -> Path:
+    rows = [{"id": task.id, "x": task.x + " </s>", "candidates": ["yes", "no"]} for task in tasks(12)]
+    path = tmp_path / "tasks.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def debate(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
+    monkeypatch.setattr(sys, "argv", ["debate", *map(str, arguments)])
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        main()
+    except SystemExit as end:
+        assert isinstance(end.code, int)
+        return end.code
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    return 0
+
+
+def run(monkeypatch: pytest.MonkeyPatch, evalset: Path, server: FakeServer, *more: object) -> int:
+    backend = ["--backend", "openai", "--base-url", f"{server.url}/v1", "--model", "tiny", *more]
+    quick = [word for setting in QUICK for word in ("--engine-arg", setting)]
+    out = ["--rounds", 1, "--out", evalset.parent / "out"]
+    return debate(monkeypatch, "run", evalset, *backend, *quick, *out)
+
+
+def results(evalset: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (evalset.parent / "out" / "results.jsonl").read_text().splitlines()]
+
+
+def keys_of(value: Any) -> Any:
+    """The shape of a record: names at every depth, without what they stand for."""
+    if isinstance(value, dict):
+        return {key: keys_of(item) for key, item in value.items() if key not in ("labels", "seconds")}  # pyright: ignore
+    return [keys_of(item) for item in value] if isinstance(value, list) else None  # pyright: ignore
+
+
+def scripted(call: Call) -> str:
+    assert call.schema is not None
+    return judgement(call.schema)
+
+
+def test_results_of_a_server_have_the_form_of_those_in_process(evalset: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with FakeServer() as server:
+        assert run(monkeypatch, evalset, server) == 0
+    records = results(evalset)
+    assert {record["task_id"] for record in records} == {task.id for task in tasks(12)}
+    assert {record["status"] for record in records} == {"ok"}
+    from debate import DebateEvaluator
+
+    with Engine(Scripted(scripted)) as engine:
+        in_process = engine.evaluate(tasks(1)[0], DebateEvaluator("general", rounds=1)).to_dict()
+    assert keys_of(records[0]) == keys_of(json.loads(json.dumps(in_process)))
+
+
+def test_show_tells_of_neutralised_control_strings(
+    evalset: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with FakeServer() as server:
+        run(monkeypatch, evalset, server)
+    capsys.readouterr()
+    assert debate(monkeypatch, "show", evalset.parent / "out") == 0
+    turns = len(results(evalset)[0]["transcript"])
+    assert capsys.readouterr().out.count("special tokens escaped in the prompt: 1") == turns
+
+
+def test_a_server_that_fails_a_tenth_of_requests_costs_no_score(evalset: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with FakeServer(every(10, failing(500))) as server:
+        assert run(monkeypatch, evalset, server) == 0
+    assert [record["status"] for record in results(evalset)] == ["ok"] * 12
+
+
+def test_a_server_that_dies_leaves_a_run_that_the_same_command_completes(
+    evalset: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    narrow = ["--max-concurrency", 3]
+    with FakeServer(from_the(20, DIE)) as server:
+        assert run(monkeypatch, evalset, server, *narrow) == 4
+    error = capsys.readouterr().err
+    assert f"error: tiny at {server.url}/v1: no connection" in error
+    assert "Traceback" not in error
+    kept = results(evalset)
+    assert 4 <= len(kept) <= 6
+    assert {record["status"] for record in kept} == {"ok"}
+    with FakeServer() as server:
+        assert run(monkeypatch, evalset, server, *narrow) == 0
+    records = results(evalset)
+    assert records[: len(kept)] == kept
+    assert sorted(record["task_id"] for record in records) == sorted(task.id for task in tasks(12))
+
+
+def test_a_server_that_hangs_for_good_ends_the_run(
+    evalset: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    began = time.monotonic()
+    with FakeServer(lambda request: HANG) as server:
+        assert run(monkeypatch, evalset, server, "--engine-arg", "timeout=0.5", "--engine-arg", "deadline=1") == 4
+    assert time.monotonic() - began < 10
+    assert "no answer within" in capsys.readouterr().err
+
+
+def test_replies_that_can_never_be_read_are_failures_and_no_scores(
+    evalset: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with FakeServer(lambda request: Reply(body=completion("I like both."))) as server:
+        assert run(monkeypatch, evalset, server) == 3
+    records = results(evalset)
+    assert [record["status"] for record in records] == ["failed"] * 12
+    assert {score for record in records for score in record["scores"]} == {None}
+
+
+@pytest.mark.parametrize("status", [200, 401, 500])
+def test_the_key_is_in_no_output_and_no_file(
+    evalset: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], status: int
+) -> None:
+    with FakeServer(lambda request: failing(status, f"what about {KEY}?") if status > 200 else None) as server:
+        assert run(monkeypatch, evalset, server) == (0 if status == 200 else 4)
+    assert server.requests[0].headers["authorization"] == f"Bearer {KEY}"
+    written = "".join(
+        path.read_bytes().decode("utf-8", "replace") for path in (evalset.parent / "out").rglob("*") if path.is_file()
+    )
+    captured = capsys.readouterr()
+    assert '"tiny"' in written
+    assert "SECRET" not in written + captured.out + captured.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["--base-url", f"http://me:{KEY}@127.0.0.1/v1"], "user name"),
+        (["--base-url", "http://169.254.169.254/v1"], "link-local"),
+        (["--base-url", "http://127.0.0.1/v1", "--engine-arg", f"api_key={KEY}"], "api_key"),
+        (["--base-url", "http://127.0.0.1/v1", "--engine-arg", "timeout=soon"], "timeout: must be a number"),
+        (["--base-url", "http://127.0.0.1/v1", "--engine-arg", "attempts=0"], "attempts"),
+    ],
+)
+def test_what_cannot_be_used_is_refused_before_anything_is_sent(
+    evalset: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    problem: str,
+) -> None:
+    assert debate(monkeypatch, "run", evalset, "--backend", "openai", "--model", "tiny", *arguments) == 2
+    error = capsys.readouterr().err
+    assert problem in error
+    assert "SECRET" not in error
+
+
+SERVE = [
+    "--dtype", "bfloat16", "--enforce-eager", "--max-model-len", "16384", "--max-num-seqs", "16",
+    "--kv-cache-memory-bytes", "268435456", "--no-enable-chunked-prefill", "--max-num-batched-tokens", "16384",
+    "--structured-outputs-config", '{"backend":"xgrammar","disable_any_whitespace":true}',
+]  # fmt: skip
+
+
+@contextmanager
+def vllm_serve(model: Path, log: Path) -> Generator[str]:
+    """The base URL of a `vllm serve` in a session of its own, of which no process is left at the end."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", str(model)]
+    environment = {**os.environ, "HF_HUB_OFFLINE": "1", "VLLM_LOGGING_LEVEL": "ERROR", "VLLM_NO_USAGE_STATS": "1"}
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [*command, "--host", "127.0.0.1", "--port", str(port), "--served-model-name", "tiny", *SERVE],
+            stdout=output, stderr=output, env=environment, start_new_session=True,
+        )  # fmt: skip
+    try:
+        deadline = time.monotonic() + 240
+        while not is_healthy(f"http://127.0.0.1:{port}/health"):
+            assert process.poll() is None, log.read_text()[-3000:]
+            assert time.monotonic() < deadline, log.read_text()[-3000:]
+            time.sleep(0.5)
+        yield f"http://127.0.0.1:{port}/v1"
+    finally:
+        process.terminate()
+        try:
+            process.wait(30)
+        finally:
+            if processes_of_session(process.pid):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait(10)
+    assert processes_left(process.pid) == []
+
+
+def is_healthy(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(url, timeout=2) as response:
+            return response.status == 200
+    except OSError:
+        return False
+
+
+@pytest.mark.vllm
+def test_debates_over_vllm_serve_are_complete_and_in_range(tiny_model: Path, tmp_path: Path) -> None:
+    settings = evaluator(rounds=1, comment_chars=12, overall_chars=12)
+    with vllm_serve(tiny_model, tmp_path / "log") as url:
+        backend = OpenAICompatible("tiny", url, slots=8)
+        with Engine(backend) as engine:
+            evaluations = engine.evaluate_batch(tasks(4), settings)
+            again = engine.evaluate_batch(tasks(4), settings)
+    with Engine(Scripted(scripted)) as engine:
+        in_process = engine.evaluate(tasks(1)[0], settings).to_dict()
+    assert backend.response_format.current == "json_schema"
+    for evaluation, same in zip(evaluations, again, strict=True):
+        assert evaluation.status == "ok"
+        assert evaluation.tensor is not None
+        assert ((evaluation.tensor >= 0) & (evaluation.tensor <= 10)).all()
+        assert evaluation.usage.prompt_tokens > 100
+        assert (same.tensor == evaluation.tensor).all()
+        assert keys_of(json.loads(evaluation.to_json())) == keys_of(json.loads(json.dumps(in_process)))
