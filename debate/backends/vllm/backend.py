@@ -1,7 +1,7 @@
 """vLLM in this process: one continuously batched engine for everything that is asked.
 
-Prompts go in as token ids (see `token_splice`), replies are decoded under the call's JSON schema, prefixes are
-cached. vLLM is imported when the backend starts. Knows nothing of debates; each call is one request.
+Prompts go in as token ids (see `prompt_tokens`), replies are decoded under the call's JSON schema, prefixes are cached.
+vLLM is imported when the backend starts. Each call is one request.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class VLLM:
         """Requests that the engine has not finished."""
         return self._started.get_num_unfinished_requests()
 
-    async def forget_prefixes(self) -> None:
+    async def reset_prefix_cache(self) -> None:
         """Empty the prefix cache, so that a measurement begins cold."""
         await self._started.reset_prefix_cache()
 

@@ -15,9 +15,9 @@ class EngineStats:
         self.steps = 0
         self.running = 0
         """Requests under way, summed over the steps."""
-        self.crowded_steps = 0
+        self.saturated_steps = 0
         """Steps in which further requests waited for a slot."""
-        self.crowded_running = 0
+        self.saturated_running = 0
         """Requests under way, summed over those."""
 
     def logger(self, vllm_config: Any, engine_index: int = 0) -> Any:
@@ -44,5 +44,5 @@ class EngineStats:
         self.steps += 1
         self.running += running
         if waiting:
-            self.crowded_steps += 1
-            self.crowded_running += running
+            self.saturated_steps += 1
+            self.saturated_running += running
