@@ -10,7 +10,8 @@ with a rule that its memory holds) and no other: see `model/MODEL_CARD.md`. It i
 what is built on it.
 
 A model's folder can say how it is to be used: `debate run --model` starts from the settings in its `debate.yaml`; a
-file of settings and flags take precedence.
+file of settings and flags take precedence. It may ask for these alone: a downloaded folder must not decide where a run
+is written, or which code is trusted.
 """
 
 from __future__ import annotations
@@ -18,6 +19,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from pydantic import Field, ValidationError
+
+from debate.errors import ConfigError
+from debate.yaml_files import FileModel, as_input_error, read_yaml
 
 if TYPE_CHECKING:
     from debate.backends import VLLM
@@ -27,6 +33,24 @@ __all__ = ["BUILT_IN", "backend", "evaluator", "model_folder", "model_path", "se
 
 BUILT_IN = "built-in"
 """The model's name, for `--model` and in a file of settings."""
+FILE = "debate.yaml"
+"""In a model's folder: how debates with it are prompted, and how vLLM loads it."""
+
+
+class _EngineArgs(FileModel):
+    dtype: str = "auto"
+    max_model_len: int = Field(default=1, ge=1)
+    enforce_eager: bool = False
+    kv_cache_memory_bytes: int = Field(default=1, ge=1)
+
+
+class _Asked(FileModel):
+    profile: str = ""
+    templates: str = ""
+    comment_chars: int = Field(default=1, ge=1)
+    overall_chars: int = Field(default=1, ge=1)
+    temperature: float = Field(default=0.0, ge=0)
+    engine_args: _EngineArgs = _EngineArgs()
 
 
 def model_path() -> Path:
@@ -45,9 +69,14 @@ def settings_of(model: str | Path) -> dict[str, Any]:
     Raises:
         ConfigError: for a file that holds anything else, with line and key.
     """
-    from debate.bundled_judge.model_defaults import read_asked
-
-    return read_asked(Path(model_folder(model)))
+    file = Path(model_folder(model)) / FILE
+    if not file.is_file():
+        return {}
+    located = read_yaml(file, ConfigError)
+    try:
+        return _Asked.model_validate(located.data).model_dump(exclude_unset=True)
+    except ValidationError as found:
+        raise as_input_error(found, located, _Asked, ConfigError) from None
 
 
 def with_model_defaults(model: str | Path, given: Mapping[str, Any], *, is_debate: bool = True) -> dict[str, Any]:

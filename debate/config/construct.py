@@ -89,7 +89,8 @@ def construct(make: Callable[..., Any], options: Options, name: str, where: str)
     if judge is not None:
         given = _with_judge(given, types, judge, where)
     for inline, inner in ((each, _dataclass_in(types[each])) for each in _INLINE if each in types):
-        own = {each.name: given.pop(each.name) for each in fields(inner) if each.name in given} if inner else {}
+        names = [each.name for each in fields(inner) if each.name not in types] if inner else []
+        own = {each: given.pop(each) for each in names if each in given}
         if own:
             given[inline] = {**_mapping(given.get(inline, {}), f"{where}.{inline}"), **own}
     for option in given:

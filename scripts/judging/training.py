@@ -19,7 +19,7 @@ from random import Random
 from typing import Any
 
 from debate import bundled_judge
-from debate.bundled_judge.model_defaults import FILE
+from debate.bundled_judge import FILE
 from judging.batches import Encoder, in_background
 from judging.samples import Sample, make_sample
 from judging.tokens import train_tokenizer

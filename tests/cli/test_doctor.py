@@ -12,8 +12,9 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from debate.cli import environment
 from debate.cli.doctor import doctor
+
+environment = sys.modules[doctor.__module__]
 
 app = typer.Typer()
 app.command()(doctor)
