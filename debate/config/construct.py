@@ -170,22 +170,26 @@ def _evaluator(given: Any, where: str) -> Evaluator:
     return make_evaluator(name, options, where)
 
 
+_READERS: dict[str, Any] = {
+    "json": JsonField,
+    "tag": TagNumber,
+    "number": NumberLine,
+    "labels": LabelMap,
+}
+
+
 def _reader(given: Any, where: str) -> Any:
-    makers: dict[str, Callable[..., Any]] = {"json": JsonField, "tag": TagNumber, "number": NumberLine}
     spec = _mapping(given, where)
-    if len(spec) != 1 or not (spec.keys() & {*makers, "labels"}):
-        raise ConfigError("must be one of json, tag, number and labels", field=where)
+    if len(spec) != 1 or not spec.keys() <= _READERS.keys():
+        raise ConfigError(f"must be one of {', '.join(_READERS)}", field=where)
     ((form, value),) = spec.items()
     if form == "labels":
-        worth = {str(label): _number(each, f"{where}.labels") for label, each in _mapping(value, where).items()}
-        return LabelMap(worth)
+        value = {str(label): _number(each, f"{where}.labels") for label, each in _mapping(value, where).items()}
     parts = cast("list[Any]", value) if isinstance(value, list) else [value]
-    for end in parts[0 if form == "number" else 1 :]:
+    for end in [] if form == "labels" else parts[form != "number" :]:
         _number(end, where)
     try:
-        reader = makers[form](*parts)
-        _ = reader.scale
-        return reader
+        return _READERS[form](*parts)
     except TypeError as error:
         raise ConfigError(str(error), field=where) from None
 
