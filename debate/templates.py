@@ -63,6 +63,7 @@ class _Sandbox(ImmutableSandboxedEnvironment):
 
 
 BUILT_IN_SETS = ("compact",)
+_PRINT_NOTHING = {"whitespace", "comment_begin", "comment", "comment_end", "linecomment"}
 
 
 def _folder(given: Path) -> Path:
@@ -147,8 +148,21 @@ class Templates:
         return self._guard(name, lambda: self._load(name))
 
     def fingerprint(self, *names: str) -> str:
-        """Digest of some templates' sources: what a run records to know whether its prompts changed."""
-        return digest(*(self.source(name) for name in names))
+        """Digest of what some templates can print, by their names: what a run records to know whether prompts changed.
+
+        Comments and the white space inside tags are left out; the order of `names` does not count.
+        """
+        return digest({name: self._tokens(name) for name in names})
+
+    def _tokens(self, name: str) -> list[list[str]]:
+        """The template's source as tokens: kinds and texts. Text on both sides of a comment is one token."""
+        tokens: list[list[str]] = []
+        for _, kind, text in self._guard(name, lambda: list(self._environment.lex(self.source(name)))):
+            if kind == "data" and tokens and tokens[-1][0] == "data":
+                tokens[-1][1] += text
+            elif kind not in _PRINT_NOTHING:
+                tokens.append([kind, text if kind == "data" else text.strip()])
+        return tokens
 
     def _load(self, name: str) -> str:
         assert self._environment.loader is not None

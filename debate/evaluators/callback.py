@@ -84,7 +84,7 @@ class CallbackEvaluator(BaseEvaluator):
             run,
             scores=scores,
             statuses=[self._status(each) for each in found],
-            samples=[
+            judgments=[
                 Judgment(candidates=(j,), failure=each)
                 if isinstance(each, Failure)
                 else Judgment(candidates=(j,), value=each)

@@ -137,7 +137,7 @@ def scatter_candidates(evaluation: Evaluation, indices: Sequence[int], n: int) -
         tied=tuple(indices[j] for j in evaluation.tied),
         tensor=tensor,
         transcript=Transcript(tuple(_spread_turn(turn, indices, n) for turn in evaluation.transcript)),
-        samples=tuple(_spread_sample(sample, indices) for sample in evaluation.samples),
+        judgments=tuple(_spread_judgment(judgment, indices) for judgment in evaluation.judgments),
         members=tuple(scatter_candidates(member, indices, n) for member in evaluation.members),
     )
 
@@ -152,7 +152,7 @@ def _spread_turn(turn: Turn, indices: Sequence[int], n: int) -> Turn:
     return replace(turn, scores=scores, labels=labels, comments=tuple(comments) if turn.comments else ())
 
 
-def _spread_sample(sample: Judgment, indices: Sequence[int]) -> Judgment:
+def _spread_judgment(sample: Judgment, indices: Sequence[int]) -> Judgment:
     return replace(
         sample,
         candidates=tuple(indices[j] for j in sample.candidates),

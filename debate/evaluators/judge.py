@@ -111,7 +111,7 @@ def reading(reader: ValueReader) -> Callable[[Completion], float]:
 
 def judgment(asked: Parsed[Any], **about: Any) -> Judgment:
     """The record of a reply; `about` holds what it is about and what was read from it."""
-    return Judgment(text=asked.text, failure=asked.failure, rejected=asked.rejected, **about)
+    return Judgment(text=asked.text, failure=asked.failure, invalid_replies=asked.invalid_replies, **about)
 
 
 TASK, RETRY = "judge/task.j2", "judge/retry.j2"

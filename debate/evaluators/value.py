@@ -137,7 +137,7 @@ class ValueEvaluator(JudgeSettings):
             run,
             scores=scores,
             statuses=statuses,
-            samples=samples,
+            judgments=samples,
             details={
                 "n_ok": [summary.n_ok for summary in summaries],
                 "n_failed": [summary.n_failed for summary in summaries],

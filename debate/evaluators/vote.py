@@ -119,7 +119,9 @@ class VoteEvaluator(JudgeSettings):
         scores = self._scores(counted, n) if len(counted) >= self.quorum or not cast else np.full(n, np.nan)  # (J,)
         if n == 1 and not cast:
             scores = np.full(1, self.scale.high)  # a single candidate wins without a ballot
-        return build_evaluation(self, task, run, scores=scores, samples=samples, details={"ballots": _figures(samples)})
+        return build_evaluation(
+            self, task, run, scores=scores, judgments=samples, details={"ballots": _figures(samples)}
+        )
 
     def _to_cast(self, task: Task, run: RunContext) -> list[_Ballot]:
         everybody = tuple(range(len(task.candidates)))
@@ -203,7 +205,7 @@ def _figures(samples: Sequence[Judgment]) -> dict[str, Any]:
     """Number of ballots that count, and the reasons why others do not."""
     failures = [sample.failure for sample in samples if sample.failure is not None]
     reasons = [
-        sample.rejected[-1].reason if sample.failure.reason == "unreadable_reply" else sample.failure.reason
+        sample.invalid_replies[-1].reason if sample.failure.reason == "unreadable_reply" else sample.failure.reason
         for sample in samples
         if sample.failure is not None
     ]

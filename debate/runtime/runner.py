@@ -64,7 +64,7 @@ class _EvaluationContext:
     """On the loop's clock."""
 
     def key(self, address: Address, attempt: int = 0) -> CallKey:
-        return CallKey(address, attempt, self.journal.take(address) if self.journal else 0)
+        return CallKey(address, attempt, self.journal.retry_generation(address) if self.journal else 0)
 
 
 class Runner:
@@ -165,7 +165,7 @@ class Runner:
 
     async def _generate(self, request: Generate, way: _EvaluationContext, here: Address) -> Completion | Failure:
         key = way.key(here, request.attempt)
-        call = self._call(request, way.run, key.take)
+        call = self._call(request, way.run, key.retry_generation)
         if way.journal is not None:
             recorded = way.journal.get(key, call.prompt_hash, call.seed)
             if isinstance(recorded, Completion | Failure):
@@ -204,7 +204,7 @@ class Runner:
             await way.journal.put(key, request, memories)
         return memories
 
-    def _call(self, request: Generate, run: RunContext, take: int) -> Call:
+    def _call(self, request: Generate, run: RunContext, generation: int) -> Call:
         """A request with its model and its seed: a hash of all that shapes the reply, and of the sample's key."""
         model = request.model or self._default
         if model not in self.backends:
@@ -219,7 +219,7 @@ class Runner:
             model=model,
             prompt=request.prompt,
             sampling=request.sampling,
-            seed=derive(*sample, take) if take else derive(*sample),
+            seed=derive(*sample, generation) if generation else derive(*sample),
             schema=request.schema,
             prompt_hash=shape,
             info=request.info,

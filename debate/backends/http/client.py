@@ -81,7 +81,7 @@ class HTTPBackend(ABC):
         messages, escaped = self._messages(call.prompt)
         async with self._room:
             completion = await self._retrier.call(lambda: self._ask(call, messages))
-        return replace(completion, neutralised=escaped) if escaped else completion
+        return replace(completion, escaped_special_tokens=escaped) if escaped else completion
 
     def _messages(self, prompt: Prompt) -> tuple[list[dict[str, str]], int]:
         """The messages to send, and how many special tokens in them were escaped."""

@@ -112,7 +112,7 @@ class _Debate:
         self.tokens += asked.tokens
         if asked.value is None:
             assert asked.failure is not None
-            return self._failed_turn(r, i, asked.failure, asked.rejected, memories)
+            return self._failed_turn(r, i, asked.failure, asked.invalid_replies, memories)
         return Turn(
             round=r,
             agent=self.settings.personas[i].name,
@@ -120,9 +120,9 @@ class _Debate:
             scores=np.array(asked.value.scores, dtype=np.float64),  # (J, K)
             overall=asked.value.overall,
             comments=asked.value.comments,
-            rejected=asked.rejected,
+            invalid_replies=asked.invalid_replies,
             memories=memories,
-            neutralised=asked.neutralised,
+            escaped_special_tokens=asked.escaped_special_tokens,
         )
 
     def _recall(self, i: int, heard: Sequence[Turn]) -> Flow[tuple[Memory, ...]]:
@@ -162,7 +162,7 @@ class _Debate:
         )
 
     def _failed_turn(
-        self, r: int, i: int, failure: Failure, rejected: Sequence[InvalidReply], memories: tuple[Memory, ...]
+        self, r: int, i: int, failure: Failure, invalid_replies: Sequence[InvalidReply], memories: tuple[Memory, ...]
     ) -> Turn:
         name = self.settings.personas[i].name
         return Turn(
@@ -171,7 +171,7 @@ class _Debate:
             labels=self.ordering.shown(i),
             scores=np.full((len(self.task.candidates), len(self.components)), np.nan),  # (J, K)
             failure=replace(failure, round=r, agent=name),
-            rejected=tuple(rejected),
+            invalid_replies=tuple(invalid_replies),
             memories=memories,
         )
 

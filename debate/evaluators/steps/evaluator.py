@@ -113,7 +113,7 @@ class StepEvaluator(BaseEvaluator):
             task,
             run,
             scores=np.array([reduce_steps(each, self.reduce) for each in steps], dtype=np.float64),  # (J,)
-            samples=samples,
+            judgments=samples,
             failures=[*(with_place(each.failure, each) for each in samples if each.failure is not None), *unsaid],
             details={"steps": steps, "first_error": [first_wrong_step(each, self.limit) for each in steps], **details},
         )
