@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
@@ -126,7 +126,7 @@ class Evaluation:
 
 def plain(value: Any) -> Any:
     """Plain data of an evaluation or of one of its parts: arrays as nested lists, what is not finite as None."""
-    return _adapter(type(value)).dump_python(value, mode="json", fallback=_listed)
+    return _adapter(cast("type[Any]", type(value))).dump_python(value, mode="json", fallback=_listed)
 
 
 def from_plain(kind: type[T], data: Any) -> T:
@@ -154,7 +154,7 @@ def _adapter(kind: type[T]) -> TypeAdapter[T]:
 def _listed(value: Any) -> Any:
     """What an evaluator put into `details` beside plain data."""
     if isinstance(value, np.ndarray | np.generic):
-        return value.tolist()
+        return cast("Any", value).tolist()
     raise TypeError(f"details hold a {type(value).__name__}, which is no plain data")
 
 

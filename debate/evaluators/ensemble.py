@@ -11,6 +11,7 @@ import numpy as np
 from debate.errors import ENDS_A_RUN, ConfigError
 from debate.evaluation import Evaluation, failed
 from debate.evaluators.base import BaseEvaluator, Evaluator, Footprint, RunContext, check_task
+from debate.evaluators.contract import check_evaluation, checked_flow
 from debate.flow import Flow
 from debate.types import Failure, FloatArray, Judgment, Scale, Task, Transcript, Turn
 
@@ -43,28 +44,12 @@ def validate_members(members: Mapping[str, Evaluator], field: str) -> dict[str, 
 def isolate_failures(member: Evaluator, task: Task, run: RunContext) -> Flow[Evaluation]:
     """A member's flow; an exception in it becomes a failed evaluation of that member alone."""
     try:
-        evaluation = yield from member.flow(task, run)
-        fault = _fault(evaluation, len(task.candidates))
+        return check_evaluation((yield from checked_flow(member, task, run)), task)
     except ENDS_A_RUN:
         raise
     except Exception as error:
-        fault = f"{type(error).__name__}: {error}"
-    else:
-        if fault is None:
-            return evaluation
-    failure = Failure("evaluator_error", fault)
-    return failed(task.id, member.name, len(task.candidates), failure, member.scale)
-
-
-def _fault(evaluation: Evaluation, n: int) -> str | None:
-    """What is wrong with a member's scores, or None."""
-    scores, scale = evaluation.scores, evaluation.scale
-    if scores.shape != (n,):
-        return f"{evaluation.evaluator} gave scores of shape {scores.shape} for {n} candidates"
-    known = scores[~np.isnan(scores)]
-    if np.isinf(known).any() or (known < scale.low).any() or (known > scale.high).any():
-        return f"{evaluation.evaluator} gave scores that are not on its scale, {scale.low:g} to {scale.high:g}"
-    return None
+        failure = Failure("evaluator_error", f"{type(error).__name__}: {error}")
+        return failed(task.id, member.name, len(task.candidates), failure, member.scale)
 
 
 @dataclass(frozen=True, kw_only=True)

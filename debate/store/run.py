@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, delete, func, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Row, delete, func, or_, select, update
 
 from debate.evaluation import Evaluation
 from debate.flow import RunContext
@@ -115,10 +115,11 @@ class StoredRun:
     def _latest(self) -> ColumnElement[bool]:
         return (TASKS.c.run_id == self._run_id) & (TASKS.c.evalset_revision == self.evalset_revision)
 
-    def _with_evaluations(self) -> Select[Any]:
+    def _with_evaluations(self) -> Any:
         same = (EVALUATIONS.c.run_id == TASKS.c.run_id) & (EVALUATIONS.c.position == TASKS.c.position)
         columns = (TASKS, EVALUATIONS.c.settings, EVALUATIONS.c.data.label("evaluation"))
-        return select(*columns).select_from(TASKS.outerjoin(EVALUATIONS, same)).where(TASKS.c.run_id == self._run_id)
+        query: Any = select(*columns).select_from(TASKS.outerjoin(EVALUATIONS, same))
+        return query.where(TASKS.c.run_id == self._run_id)
 
     def _kept(self, connection: Connection, rows: Sequence[Row[Any]], settings: str) -> list[SqlTaskJournal]:
         """The records of some tasks, with their answers."""
@@ -249,7 +250,7 @@ class StoredRun:
         here = (CALLS.c.run_id == self._run_id) & ~CALLS.c.is_cached & ~CALLS.c.is_inherited
         return self._scalar(select(tokens).where(here)) or 0
 
-    def _scalar(self, query: Select[Any]) -> int:
+    def _scalar(self, query: Any) -> int:
         return self._database.run(lambda connection: connection.execute(query).scalar())  # pyright: ignore[reportReturnType]
 
 

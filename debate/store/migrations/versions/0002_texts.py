@@ -37,6 +37,7 @@ variables changed, what they print did not."""
 READERS = {"JsonField": "json", "TagNumber": "tag", "NumberLine": "number", "LabelMap": "labels"}
 
 Row = dict[str, Any]
+NUMBER: sa.types.TypeEngine[float] = sa.Double()
 
 
 def upgrade() -> None:
@@ -56,7 +57,7 @@ def _add_columns() -> None:
         sa.Column("data", sa.LargeBinary(), nullable=False),
         sa.Column("is_compressed", sa.Boolean(), nullable=False),
     )
-    new = {
+    new: dict[str, list[sa.Column[Any]]] = {
         "calls": [sa.Column("text_hash", sa.String())],
         "replies": [sa.Column("text_hash", sa.String(), nullable=False, server_default="")],
         "turns": [sa.Column("distribution", sa.Text())],
@@ -65,8 +66,8 @@ def _add_columns() -> None:
             sa.Column("tied", sa.Boolean(), nullable=False, server_default=sa.false()),
             sa.Column("flipped", sa.Boolean()),
             sa.Column("task_group", sa.String()),
-            sa.Column("margin", sa.Double()),
-            sa.Column("cv", sa.Double()),
+            sa.Column("margin", NUMBER),
+            sa.Column("cv", NUMBER),
         ],
     }
     for table, columns in new.items():
@@ -173,7 +174,11 @@ def _replies() -> None:
 
 def _keep(text: str) -> str:
     """Put a text into `texts`; returns its key."""
-    columns = sa.column("hash"), sa.column("data", sa.LargeBinary()), sa.column("is_compressed", sa.Boolean())
+    columns: list[Any] = [
+        sa.column("hash"),
+        sa.column("data", sa.LargeBinary()),
+        sa.column("is_compressed", sa.Boolean()),
+    ]
     row = text_row(text)
     insert_new(op.get_bind(), sa.table("texts", *columns), [row])  # pyright: ignore[reportArgumentType]
     return row["hash"]
