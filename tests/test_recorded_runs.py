@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.backends.fake_server import FakeServer
+from debate.testing.fake_server import FakeServer
 from tests.recorded_runs import (
     FINISHED,
     OF_THE_INTERRUPTED,
