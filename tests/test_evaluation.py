@@ -46,7 +46,7 @@ def evaluations(draw: st.DrawFn, depth: int = 1) -> Evaluation:
             overall=draw(texts),
             comments=draw(st.sampled_from([(), ("one", "two")])),
             failure=draw(st.none() | failures),
-            rejected=tuple(draw(st.lists(st.builds(InvalidReply, texts, texts, texts), max_size=2))),
+            invalid_replies=tuple(draw(st.lists(st.builds(InvalidReply, texts, texts, texts), max_size=2))),
             memories=tuple(draw(st.lists(memories, max_size=2))),
         )
         for r in range(n_rounds)
@@ -95,7 +95,9 @@ def test_every_evaluation_survives_json(evaluation: Evaluation) -> None:
     assert (back.failures, back.usage, back.scale, back.tied) == (
         evaluation.failures, evaluation.usage, evaluation.scale, evaluation.tied,
     )  # fmt: skip
-    assert [turn.rejected for turn in back.transcript] == [turn.rejected for turn in evaluation.transcript]
+    assert [turn.invalid_replies for turn in back.transcript] == [
+        turn.invalid_replies for turn in evaluation.transcript
+    ]
 
 
 def eventful(order: str) -> Evaluation:
@@ -146,12 +148,12 @@ def test_json_is_one_line_of_valid_unicode_whatever_a_model_wrote() -> None:
     assert "\n" not in line
     assert "é" in line
     line.encode("utf-8")
-    assert there_and_back(evaluation).transcript.turns[0].rejected[0].text == broken
+    assert there_and_back(evaluation).transcript.turns[0].invalid_replies[0].text == broken
 
 
 def test_an_unknown_key_is_an_error() -> None:
     data = debate(evaluator(rounds=1), Judge(by_text)).to_dict()
-    with pytest.raises(TypeError, match="colour"):
+    with pytest.raises(ValueError, match="colour"):
         Evaluation.from_dict({**data, "colour": "red"})
 
 

@@ -17,7 +17,7 @@ from debate.dataset.evalset import EvalSet
 from debate.evaluators.debate.candidate_order import Ordering
 from debate.evaluators.debate.prompts import DebatePrompts
 from debate.evaluators.debate.settings import CELL_SCALE
-from debate.memory.locations import built_in
+from debate.memory.store import built_in
 from debate.profiles import MemorySettings
 from tests.required import required
 from tests.scripts_loader import REPOSITORY

@@ -101,7 +101,7 @@ def test_a_template_with_an_undefined_name_is_refused_with_file_and_line(
         (["--model", "/no/such/model"], "/no/such/model"),
         ([], "--model"),
         (["--model", "m", "--rounds", "0"], "rounds"),
-        (["--model", "m", "--convergence", "much"], "--convergence"),
+        (["--model", "m", "--convergence", "much"], "convergence: must be a number"),
         (["--model", "m", "--candidate-order", "random"], "candidate_order"),
         (["--model", "m", "--engine-arg", "max_model_len"], "KEY=VALUE"),
         (["--model", "m", "--profile", "generall"], "did you mean 'general'"),

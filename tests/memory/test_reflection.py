@@ -129,7 +129,7 @@ def test_a_model_on_vllm_reflects(vllm_engine: Engine) -> None:
     said: list[str] = []
     for seed in range(3):  # a tiny model fills in whatever the schema lets it
         parsed = vllm_engine.drive(reflection(f"pair/Critic {seed}", MEMORIES, n=1))
-        said += [parsed.text, *(each.text for each in parsed.rejected)]
+        said += [parsed.text, *(each.text for each in parsed.invalid_replies)]
         if parsed.failure is not None:
             assert parsed.failure.reason == "unreadable_reply", parsed.failure
     assert any(text.lstrip().startswith('{"insights"') for text in said), said
