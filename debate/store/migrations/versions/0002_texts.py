@@ -3,9 +3,11 @@
 Evaluations are read and written by the code of this package, so that their rows are those of a new run.
 """
 
+import ast
 import json
 from collections.abc import Iterator
-from typing import Any
+from contextlib import suppress
+from typing import Any, cast
 
 import sqlalchemy as sa
 from alembic import op
@@ -32,6 +34,7 @@ TEMPLATES = {
 }
 """Fingerprints of the built-in templates of 0.1.0, and of the same templates now: their comments and the names of their
 variables changed, what they print did not."""
+READERS = {"JsonField": "json", "TagNumber": "tag", "NumberLine": "number", "LabelMap": "labels"}
 
 Row = dict[str, Any]
 NUMBER: sa.types.TypeEngine[float] = sa.Double()
@@ -93,16 +96,29 @@ def _runs() -> None:
         about = json.loads(run["about"])
         if "reading" in about:
             about["evalset_revision"] = about.pop("reading")
-        identity = _with_new_templates(json.loads(run["identity"]))
+        identity = _identity(json.loads(run["identity"]))
         _update("runs", {"id": run["id"]}, {"identity": _json(identity), "about": _json(about)})
 
 
-def _with_new_templates(identity: Any) -> Any:
-    if isinstance(identity, list):
-        return [_with_new_templates(each) for each in identity]  # pyright: ignore[reportUnknownVariableType]
-    if isinstance(identity, dict):
-        return {key: _with_new_templates(value) for key, value in identity.items()}  # pyright: ignore[reportUnknownVariableType]
-    return TEMPLATES.get(identity, identity) if isinstance(identity, str) else identity
+def _identity(old: Any) -> Any:
+    """What shapes a run's prompts, as it is written now."""
+    if isinstance(old, list):
+        return [_identity(each) for each in cast("list[Any]", old)]
+    if isinstance(old, dict):
+        items = cast("dict[str, Any]", old).items()
+        return {key: _reader(value) if key == "reader" else _identity(value) for key, value in items}
+    return TEMPLATES.get(old, old) if isinstance(old, str) else old
+
+
+def _reader(written: str) -> Any:
+    """A reader of values as plain data; 0.1.0 wrote its Python expression."""
+    with suppress(SyntaxError, ValueError):  # not an expression, or a reader of the user's
+        call = ast.parse(written, mode="eval").body
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name):
+            options = {str(option.arg): ast.literal_eval(option.value) for option in call.keywords}
+            if options.pop("exact", False) is False and call.func.id in READERS:
+                return {"kind": READERS[call.func.id], **options}
+    return {"kind": "x1"} if written == "x1" else written
 
 
 def _json(value: Any) -> str:
