@@ -57,8 +57,7 @@ class RunContext:
     """ISO date that the prompts state; the run records it, so that a resumed run states the same."""
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
+class Segment(NamedTuple):
     """A piece of a prompt: the template's own text, or content that must never act as control tokens."""
 
     text: str

@@ -19,6 +19,7 @@ import jinja2
 from jinja2 import nodes
 from jinja2.exceptions import SecurityError
 from jinja2.meta import find_undeclared_variables
+from jinja2.runtime import LoopContext
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from debate.data_files import data_folder
@@ -37,6 +38,9 @@ _MARK = re.compile(f"\ue000{_NONCE}([\ue001\ue002])")
 MAX_CHARACTERS = 4_000_000
 
 
+_OF_LOOPS = frozenset({"first", "index", "index0", "last", "length", "revindex"})
+
+
 class Trusted(str):
     """Text that we made ourselves and that may stand among the template's own words."""
 
@@ -53,6 +57,8 @@ class _Sandbox(ImmutableSandboxedEnvironment):
         # What templates get is mostly dicts, and jinja2 looks there last, after an AttributeError that costs more.
         if type(obj) is dict and attribute in obj:
             return cast("dict[str, Any]", obj)[attribute]
+        if type(obj) is LoopContext and attribute in _OF_LOOPS:
+            return getattr(obj, attribute)  # pyright: ignore[reportUnknownArgumentType]
         return super().getattr(obj, attribute)
 
     def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
@@ -76,7 +82,7 @@ def _folder(given: Path) -> Path:
 
 
 def _finalize(value: Any) -> Any:
-    if isinstance(value, Trusted | int | float):
+    if isinstance(value, (Trusted, int, float)):
         return value
     return f"{_OPEN}{value}{_CLOSE}"
 

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from debate.errors import ConfigError, TaskError
+from debate.settings import check_settings, documented, plain_values, setting
 
 
 class _Lists:
@@ -339,24 +340,21 @@ class Transcript:
         return tuple(turn for turn in self.turns if turn.round == round)
 
 
+@documented
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sampling:
-    """How the model draws its tokens. None leaves a value to the evaluator, or to the model's own default."""
+    """How a model samples its tokens. None leaves a value to the evaluator, or to the model's own default."""
 
     __pydantic_config__: ClassVar[Any] = {"extra": "forbid"}
 
-    temperature: float | None = None
-    top_p: float | None = None
-    top_k: int | None = None
-    min_p: float | None = None
-    max_tokens: int | None = None
+    temperature: float | None = setting(None, "Sampling temperature; 0 takes the likeliest token.", ge=0)
+    top_p: float | None = setting(None, "Sample from the likeliest tokens of this total probability.", ge=0, le=1)
+    top_k: int | None = setting(None, "Sample from this many of the likeliest tokens; 0 and -1 are all.", ge=-1)
+    min_p: float | None = setting(None, "Least probability of a token, relative to the likeliest one's.", ge=0, le=1)
+    max_tokens: int | None = setting(None, "Upper bound of the reply, in tokens.", ge=1)
 
     def __post_init__(self) -> None:
-        check_range("temperature", self.temperature, 0.0)
-        check_range("top_p", self.top_p, 0.0, 1.0)
-        check_range("top_k", self.top_k, -1)  # 0 and -1 are every token, in vLLM
-        check_range("min_p", self.min_p, 0.0, 1.0)
-        check_range("max_tokens", self.max_tokens, 1)
+        check_settings(self)
 
     def over(self, defaults: Sampling) -> Sampling:
         """These settings, with what is None taken from `defaults`."""
@@ -365,5 +363,4 @@ class Sampling:
 
     def to_dict(self) -> dict[str, Any]:
         """What is set, by name."""
-        names = ("temperature", "top_p", "top_k", "min_p", "max_tokens")
-        return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        return {name: value for name, value in plain_values(self).items() if value is not None}

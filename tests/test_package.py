@@ -96,7 +96,7 @@ def test_the_names_for_type_checkers_are_the_names_at_run_time() -> None:
     tree = ast.parse((PACKAGE / "__init__.py").read_text(encoding="utf-8"))
     [block] = [node for node in tree.body if isinstance(node, ast.If)]
     typed = {
-        alias.asname: (node.module, alias.name)
+        alias.asname or alias.name: (node.module, alias.name)
         for node in block.body
         if isinstance(node, ast.ImportFrom)
         for alias in node.names

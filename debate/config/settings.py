@@ -66,7 +66,7 @@ def _setting(
     env: an environment variable that stands for the flag.
     may_change: whether a run may be resumed with another value.
     """
-    about = {"panel": panel, "flag": flag, "env": env, "may_change": may_change}
+    about: dict[str, Any] = {"panel": panel, "flag": flag, "env": env, "may_change": may_change}
     return Field(default=default, description=text, json_schema_extra=about, **bounds)
 
 
@@ -168,9 +168,8 @@ def _of_a_debate() -> Iterator[tuple[str, Any]]:
     for each in declarations(DebateEvaluator):
         if each.name != "sampling":
             flag = "--weight" if each.name == "weights" else None
-            may_change = not each.shapes_prompts
-            declared = _setting(each.default, each.help, "Debate", flag=flag, may_change=may_change, **each.bounds)
-            yield each.name, (each.file_type, declared)
+            about: dict[str, Any] = {"flag": flag, "may_change": not each.shapes_prompts, **each.bounds}
+            yield each.name, (each.file_type, _setting(each.default, each.help, "Debate", **about))
 
 
 if TYPE_CHECKING:
@@ -310,11 +309,7 @@ def _row(name: str, field: FieldInfo) -> SettingRow:
         flag=about["flag"] or f"--{name.replace('_', '-')}",
         kind=kind if get_origin(kind) in (None, Literal) else get_origin(kind),
         type="|".join([*words, *(["none"] if NoneType in several else [])]),
-        default=""
-        if field.default in (None, {}, ())
-        else str(field.default).lower()
-        if kind is bool
-        else str(field.default),
+        default=_shown(field.default),
         bounds=", ".join(
             f"{sign} {getattr(each, side):g}"
             for each in field.metadata

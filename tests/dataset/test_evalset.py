@@ -285,7 +285,7 @@ def test_the_digest_changes_with_every_byte(file: Path) -> None:
 def test_a_file_is_opened_once_to_be_recognized_read_and_hashed(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file.write_text(GOOD, encoding="utf-8")
     opens: list[Path] = []
-    really = Path.open
+    really: Any = Path.open
 
     def counted(self: Path, *arguments: Any, **more: Any) -> Any:
         opens.append(self)

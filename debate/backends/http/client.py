@@ -66,7 +66,7 @@ class HTTPBackend(ABC):
         if not self._client.is_open:
             self._retrier = Retrier(self.retry_policy, f"{self.model} at {self.base_url}")
             self._room = asyncio.Semaphore(self.capacity.slots)
-            self._client.open(connections=self.capacity.slots, transport=self._transport)
+            self._client.open(self._transport)
 
     async def aclose(self) -> None:
         """Close the connections."""
