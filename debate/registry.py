@@ -184,6 +184,6 @@ INDEXES = Registry(
     None,
     """
     exact  | debate.memory.indexes.base:ExactIndex | compares with every memory
-    chroma | debate.memory.indexes.chroma:ChromaIndex | Chroma, for collections of 200,000 memories and more
+    chroma | debate.memory.indexes.chroma_index:ChromaIndex | Chroma, for collections of 200,000 memories and more
     """,
 )

@@ -236,7 +236,7 @@ def reflect(
 
 @contextmanager
 def _opened(store: str | None, embedder: str | None = None, index: str = "auto") -> Generator[MemoryStore]:
-    from debate.memory.locations import default_store, open_memory
+    from debate.memory.store import default_store, open_memory
 
     with open_memory(store or default_store(), embedder, index) as opened:
         yield opened

@@ -282,7 +282,7 @@ def recalling(url: str | None, now: float, backends: Mapping[str, Backend]) -> G
     if url is None:
         yield None
         return
-    from debate.memory.locations import built_in, open_memory
+    from debate.memory.store import built_in, open_memory
 
     with built_in() if url == BUILT_IN else open_memory(url) as memory:
         yield memory.retriever(now=now, count_tokens=_counter(next(iter(backends.values()))))

@@ -1,7 +1,7 @@
 """What agents remember: collections of memories, recalled by relevance, recency and importance. Loads SQLAlchemy."""
 
 from debate.flow import Weights
-from debate.memory.embedders import Embedder, HashingEmbedder, MiniLM, OpenAIEmbedder, VLLMEmbedder
+from debate.memory.embedders import Embedder, HashingEmbedder, MiniLM, OpenAIEmbedder
 from debate.memory.recall.request import RecallRequest
 from debate.memory.store import MemoryStore
 
@@ -12,6 +12,5 @@ __all__ = [
     "MiniLM",
     "OpenAIEmbedder",
     "RecallRequest",
-    "VLLMEmbedder",
     "Weights",
 ]

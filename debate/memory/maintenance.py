@@ -1,7 +1,6 @@
 """Verifying a memory store, and making vectors and indexes anew from its texts.
 
-SQL's memories are the truth; vectors follow from them and the embedder, an index from the vectors. Knows nothing of
-recalling.
+SQL's memories are the truth; vectors follow from them and the embedder, an index from the vectors.
 """
 
 from __future__ import annotations
@@ -16,8 +15,7 @@ from sqlalchemy import ColumnElement, Connection, and_, delete, func, select, up
 from debate.errors import BackendError, InputError, StoreError
 from debate.memory.database import Database
 from debate.memory.indexes.router import IndexRouter
-from debate.memory.recall.collection_cache import CollectionCache
-from debate.memory.recall.snapshot import Snapshot
+from debate.memory.recall.snapshot import CollectionCache, Snapshot
 from debate.memory.recall.vectors import VectorCache, text_hash
 from debate.memory.tables import COLLECTIONS, MEMORIES, VECTORS
 
@@ -41,12 +39,12 @@ class Report:
 
 
 class Maintenance:
-    """Of one store."""
+    """Verifies and rebuilds one store."""
 
-    def __init__(self, database: Database, vectors: VectorCache, shelf: CollectionCache, indexes: IndexRouter) -> None:
+    def __init__(self, database: Database, vectors: VectorCache, cache: CollectionCache, indexes: IndexRouter) -> None:
         self._database = database
         self._vectors = vectors
-        self._shelf = shelf
+        self._cache = cache
         self._indexes = indexes
 
     def verify(self) -> Report:
@@ -95,7 +93,7 @@ class Maintenance:
         made = sum(self._completed(hashes) for hashes in self._hashes())
         while not self._settled():  # something was added meanwhile
             made += sum(self._completed(hashes) for hashes in self._hashes())
-        self._shelf.forget()
+        self._cache.forget()
         chroma = self._indexes.chroma()
         if chroma is not None:
             chroma.rebuild([each for each in self._snapshots() if each.matrix is None])
@@ -140,7 +138,7 @@ class Maintenance:
         try:
             with self._database.read() as connection:
                 large = [name for name, n in _sizes(connection, names) if not self._indexes.is_exact(n)]
-                snapshots = self._shelf.snapshots(connection, large)
+                snapshots = self._cache.snapshots(connection, large)
             chroma = self._indexes.opened
             if chroma is not None:
                 for snapshot in snapshots.values():
@@ -181,7 +179,7 @@ class Maintenance:
     def _snapshots(self) -> list[Snapshot]:
         with self._database.read() as connection:
             names = connection.execute(select(COLLECTIONS.c.name)).scalars().all()
-            return list(self._shelf.snapshots(connection, names).values())
+            return list(self._cache.snapshots(connection, names).values())
 
 
 def _sizes(connection: Connection, names: Collection[str]) -> list[tuple[str, int]]:

@@ -1,7 +1,7 @@
 """A memory store: collections of memories, recalled by relevance, recency and importance.
 
 The truth is in SQL; vectors are kept beside it, and an index only finds what is near. This is where the parts meet:
-`writing` adds and forgets, `answering` recalls, `exchange` reads and writes files, `upkeep` verifies and rebuilds.
+`writer` adds and forgets, `recall` recalls, `jsonl` reads and writes files, `maintenance` verifies and rebuilds.
 """
 
 from __future__ import annotations
@@ -11,27 +11,29 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from sqlalchemy import func, select
 
+from debate.data_files import data_folder
 from debate.errors import ConfigError
 from debate.flow import Recall, WeightsLike, as_texts
 from debate.memory.database import Database
-from debate.memory.embedders import Embedder, embedder_named
-from debate.memory.indexes.chroma import ChromaIndex, open_chroma, prefix_of
+from debate.memory.embedders import Embedder, HashingEmbedder, embedder_named
+from debate.memory.indexes.chroma_client import open_chroma, prefix_of
+from debate.memory.indexes.chroma_index import ChromaIndex
 from debate.memory.indexes.router import IndexChoice, IndexRouter
 from debate.memory.jsonl import read_memories, write_memories
 from debate.memory.maintenance import Maintenance, Report
-from debate.memory.recall.collection_cache import CollectionCache
 from debate.memory.recall.ranking import estimated_tokens
 from debate.memory.recall.request import RecallRequest
-from debate.memory.recall.retriever import BatchingRetriever
-from debate.memory.recall.service import RecallService
+from debate.memory.recall.search import BatchingRetriever, RecallService
+from debate.memory.recall.snapshot import CollectionCache
 from debate.memory.recall.vectors import VectorCache
 from debate.memory.records import Moment, checked_kind, new_memories, seconds
 from debate.memory.tables import COLLECTIONS, MEMORIES
 from debate.memory.writer import Writer, conditions, kept_memories, newest
+from debate.registry import EMBEDDERS
 from debate.types import Memory
 
 
@@ -75,14 +77,13 @@ class MemoryStore:
         except BaseException:
             self._database.close()
             raise
-        self._shelf = CollectionCache(
+        self._cache = CollectionCache(
             self._database, self._embedder.id, lambda: self._embedder.dimension, self._indexes.is_exact
         )
         self._writer = Writer(self._database, self._vectors)
-        self._answerer = RecallService(
-            self._database, self._vectors, self._shelf, self._indexes, count_tokens or estimated_tokens, self._now
-        )
-        self._upkeep = Maintenance(self._database, self._vectors, self._shelf, self._indexes)
+        self._recalls = RecallService(self._database, self._vectors, self._cache, self._indexes, self._now)
+        self._count_tokens = count_tokens or estimated_tokens
+        self._maintenance = Maintenance(self._database, self._vectors, self._cache, self._indexes)
         self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="debate-memory")
 
     @property
@@ -136,7 +137,7 @@ class MemoryStore:
             collection, as_texts(texts), source, kind, importance, created_at, metadata=metadata, now=self._now
         )
         if self._writer.add(memories):
-            self._upkeep.keep_up({collection})
+            self._maintenance.keep_up({collection})
         return [memory.id for memory in memories]
 
     def forget(
@@ -173,7 +174,7 @@ class MemoryStore:
             raise ConfigError("say what to forget: a collection, ids, a source, a kind, or a moment", field="forget")
         gone = self._writer.forget(which, dry_run=dry_run)
         if gone and not dry_run:
-            self._upkeep.follow()
+            self._maintenance.follow()
         return gone
 
     def collections(self) -> dict[str, int]:
@@ -218,9 +219,8 @@ class MemoryStore:
 
     def recall_many(self, requests: Iterable[RecallRequest | Mapping[str, Any]]) -> list[list[Memory]]:
         """Answer many recalls together, in their order: one batch is embedded, and each collection is searched once."""
-        return self._answerer.answer(
-            [each if isinstance(each, RecallRequest) else RecallRequest(**each) for each in requests]
-        )
+        checked = [each if isinstance(each, RecallRequest) else RecallRequest(**each) for each in requests]
+        return self._recalls.answer(checked, self._count_tokens)
 
     def retriever(
         self, now: Moment | None = None, *, count_tokens: Callable[[str], int] | None = None, **settings: Any
@@ -237,9 +237,10 @@ class MemoryStore:
         def request_of(recall: Recall) -> RecallRequest:
             return RecallRequest.of(recall, moment, settings)
 
-        return BatchingRetriever(partial(self._answerer.answer, count_tokens=count_tokens), request_of, self._executor)
+        answer = partial(self._recalls.answer, count_tokens=count_tokens or self._count_tokens)
+        return BatchingRetriever(answer, request_of, self._executor)
 
-    # ---- upkeep
+    # ---- maintenance
 
     def export(self, path: str | Path, collections: str | Sequence[str] | None = None) -> int:
         """Write memories as JSONL, in a fixed order; returns how many. The file appears whole or not at all."""
@@ -256,19 +257,19 @@ class MemoryStore:
         memories = read_memories(Path(path), self._now)
         stranger = self._writer.stranger(memories)
         if stranger is not None:
-            raise ConfigError(f"{stranger!r} stands for another memory in the store", file=path, field="id")
+            raise ConfigError(f"{stranger!r} is the id of another memory in the store", file=path, field="id")
         n_new = self._writer.add(memories)
         if n_new:
-            self._upkeep.keep_up({memory.collection for memory in memories})
+            self._maintenance.keep_up({memory.collection for memory in memories})
         return n_new
 
     def verify(self) -> Report:
         """Look at everything and change nothing; the report's `problems` is empty when all is well."""
-        return self._upkeep.verify()
+        return self._maintenance.verify()
 
     def rebuild(self) -> int:
         """Make vectors that are missing, damaged or of another embedder, and the index, anew; returns how many."""
-        return self._upkeep.rebuild()
+        return self._maintenance.rebuild()
 
     def _now(self) -> float:
         return seconds(self._clock(), "clock")
@@ -276,5 +277,52 @@ class MemoryStore:
     def _chroma_index(self, where: str | Path | None) -> ChromaIndex:
         with self._database.read() as connection:
             store = str(self._database.about(connection)["store"])
-        chroma = open_chroma(None if where is None else str(where), self._database, store)
+        chroma = open_chroma(where, self._database.file, store)
         return ChromaIndex(chroma, self._vectors, prefix_of(store))
+
+
+def default_store() -> str:
+    """The memory store that is used when none is named: a file in the user's data folder."""
+    from platformdirs import user_data_path
+
+    return str(user_data_path("debate-eval") / "memory.sqlite")
+
+
+def built_in() -> MemoryStore:
+    """A store in main memory that holds the seed memories, by words: no embedding model is needed for so few."""
+    memory = MemoryStore("sqlite://", HashingEmbedder(), "exact")
+    for path in sorted(data_folder("memory").glob("*.jsonl")):
+        memory.import_(path)
+    return memory
+
+
+def open_memory(url: str, embedder: str | None = None, index: str = "auto") -> MemoryStore:
+    """Open a store with its own embedder, or a new one with MiniLM; `embedder` is for another one.
+
+    Raises:
+        ConfigError: for an unknown index, or a store whose embedder must be given.
+        StoreError: when it cannot be opened.
+    """
+    chosen = embedder_named(embedder) if embedder else own_embedder(url)
+    return MemoryStore(url, chosen, cast("IndexChoice", index))
+
+
+def own_embedder(url: str) -> Embedder:
+    """The embedder of an existing store; MiniLM for a new one.
+
+    Raises:
+        ConfigError: when no name stands for it.
+    """
+    database = Database(url)
+    try:
+        with database.read() as connection:
+            about = database.about(connection).get("embedder")
+    finally:
+        database.close()
+    if about is None:
+        return embedder_named("minilm")
+    for known in map(embedder_named, EMBEDDERS.entries):
+        if known.id == about["id"]:
+            return known
+    hint = "open it from Python, with that embedder"
+    raise ConfigError(f"its vectors are of {about['id']}", file=url, field="embedder", hint=hint)

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from debate.cli import app
 from debate.errors import ConfigError
-from debate.memory.locations import default_store, own_embedder
+from debate.memory.store import default_store, own_embedder
 from tests.backends.fake_server import FakeServer
 
 

@@ -12,8 +12,7 @@ from typing import Any, cast
 import numpy as np
 
 from debate.errors import CallError, ConfigError
-from debate.memory.embedders.base import Vectors
-from debate.memory.embedders.windows import by_text, spans
+from debate.memory.embedders.base import Vectors, by_text, spans
 from debate.net.http import JsonClient
 from debate.net.retry import RetryPolicy
 

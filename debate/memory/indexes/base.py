@@ -29,7 +29,7 @@ class Search:
     """(Q, D) unit rows; the best match counts."""
     weight: float
     """Of relevance."""
-    unasked: FloatArray
+    prior: FloatArray
     """(N,) what the other parts add to each memory's score."""
     mask: Mask | None
     """(N,) which memories may be offered; None is all."""
@@ -132,7 +132,7 @@ def _best(snapshot: Snapshot, search: Search, cosines: NDArray[np.float32]) -> S
     """The best `n` by the upper ends of their scores, from this search's (Q, N) cosines."""
     assert snapshot.matrix is not None
     relevance = cosines[0] if len(cosines) == 1 else cosines.max(axis=0)  # (N,)
-    upper = search.weight * relevance.astype(np.float64) + search.unasked  # (N,)
+    upper = search.weight * relevance.astype(np.float64) + search.prior  # (N,)
     upper += margin(search.weight, snapshot.matrix.shape[1])
     positions, bound = top_n_with_bound(upper, search)
     return SearchHits(positions, snapshot.matrix[positions], bound)

@@ -13,7 +13,7 @@ from typing import Literal, get_args
 
 from debate.errors import ConfigError, StoreError
 from debate.memory.indexes.base import ExactIndex, VectorIndex
-from debate.memory.indexes.chroma import ChromaIndex
+from debate.memory.indexes.chroma_index import ChromaIndex
 from debate.memory.recall.snapshot import Snapshot
 
 IndexChoice = Literal["auto", "exact", "chroma"]

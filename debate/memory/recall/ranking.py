@@ -7,8 +7,6 @@ over all memories, so that one memory more changes the score of every other; our
 matching query, in [-1, 1]; decay ** hours since the memory was made, in (0, 1]; importance / 10. And recalling changes
 nothing: age counts from the making, not from the last recall. Scores are rounded to 9 digits after float64 sums whose
 order is fixed, so that they do not depend on threads or batches. Ties go to the newer memory, then to the smaller id.
-
-Knows nothing of SQL, or of how an index finds what it offers.
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ from numpy.typing import NDArray
 
 from debate.memory.embedders.base import Vectors
 from debate.memory.recall.request import RecallRequest
-from debate.memory.recall.snapshot import Snapshot, Unasked
+from debate.memory.recall.snapshot import PriorScores, Snapshot
 from debate.types import FloatArray
 
 DIGITS = 9
@@ -69,28 +67,28 @@ class Scored(NamedTuple):
 
 
 def scored(
-    contenders: SearchHits, snapshot: Snapshot, queries: FloatArray, request: RecallRequest, unasked: Unasked
+    hits: SearchHits, snapshot: Snapshot, queries: FloatArray, request: RecallRequest, prior: PriorScores
 ) -> list[Scored]:
-    """Exact scores of the contenders, in no order.
+    """Exact scores of the hits, in no order.
 
     Args:
-        contenders: what the index offers.
+        hits: what the index offers.
         snapshot: the collection they are of.
         queries: (Q, D) float64; the best match counts.
         request: whose weights are used.
-        unasked: the collection's `Snapshot.unasked` for this request.
+        prior: the collection's `Snapshot.prior_scores` for this request.
     """
-    at, columns = contenders.positions, snapshot.columns
+    at, columns = hits.positions, snapshot.columns
     # einsum sums in one order on every machine, thread and batch; a matrix product does not.
-    relevance = np.einsum("md,qd->mq", contenders.vectors.astype(np.float64), queries).max(axis=1)  # (M,)
-    total = (request.weights.relevance * relevance + unasked.weighted[at]).round(DIGITS)  # (M,)
+    relevance = np.einsum("md,qd->mq", hits.vectors.astype(np.float64), queries).max(axis=1)  # (M,)
+    total = (request.weights.relevance * relevance + prior.weighted[at]).round(DIGITS)  # (M,)
     rows = zip(
         (-total).tolist(),
         (-columns.created[at]).tolist(),
         relevance.round(DIGITS).tolist(),
-        unasked.recency[at].round(DIGITS).tolist(),
+        prior.recency[at].round(DIGITS).tolist(),
         at.tolist(),
-        contenders.vectors,
+        hits.vectors,
         strict=True,
     )
     return [

@@ -1,7 +1,8 @@
-"""One collection in main memory, as of one version of it: columns by position, and the vectors where they are held.
+"""Collections in main memory, each as fresh as the database at the moment it is asked for.
 
-A snapshot never changes; a newer version is a new snapshot. What a request leaves out, and the parts of a score that do
-not depend on the query, are worked out here and kept, for many requests ask alike. Knows nothing of SQL or of indexes.
+A snapshot is one collection as of one version: columns by position, and the vectors where they are held. It never
+changes; a newer version is a new snapshot. What a request filters out, and the parts of a score that do not depend on
+the query, are computed here and kept, for many requests ask alike.
 """
 
 from __future__ import annotations
@@ -9,22 +10,66 @@ from __future__ import annotations
 import json
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from sqlalchemy import Connection, Row, Text, and_, select, type_coerce
 
+from debate.errors import StoreError
+from debate.memory.database import REBUILD, Database
 from debate.memory.embedders.base import Vectors
 from debate.memory.recall.request import RecallRequest
 from debate.memory.records import canonical
+from debate.memory.tables import COLLECTIONS, MEMORIES, VECTORS
+from debate.sql.types import Json
 from debate.types import FloatArray
 
 T = TypeVar("T")
 Mask = NDArray[np.bool_]
 _KEPT = 8
-"""Masks, and unasked parts of scores, that a snapshot remembers."""
+"""Masks and prior scores that a snapshot remembers."""
+_NAMES_AT_ONCE = 500
+
+
+class LRU(Generic[T]):
+    """A thread-safe mapping of bounded size: what was not used for longest is dropped."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._values: OrderedDict[object, T] = OrderedDict()
+        self._lock = threading.RLock()
+
+    def get(self, key: object) -> T | None:
+        """The value, or None."""
+        with self._lock:
+            if key in self._values:
+                self._values.move_to_end(key)
+            return self._values.get(key)
+
+    def put(self, key: object, value: T) -> None:
+        """Keep a value."""
+        with self._lock:
+            self._values[key] = value
+            self._values.move_to_end(key)
+            if len(self._values) > self._size:
+                self._values.popitem(last=False)
+
+    def pop(self, key: object) -> None:
+        """Drop a value, where it is there."""
+        with self._lock:
+            self._values.pop(key, None)
+
+    def get_or_make(self, key: object, make: Callable[[], T]) -> T:
+        """The value, made once."""
+        with self._lock:
+            found = self.get(key)
+            if found is None:
+                found = make()
+                self.put(key, found)
+            return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +95,11 @@ class Columns:
         return len(self.ids)
 
     def text(self, position: int) -> str:
-        """What one of them says."""
+        """The text of the memory at `position`."""
         return str(json.loads(self.texts[position]))
 
     def followed_by(self, more: Columns) -> Columns:
-        """These, then those."""
+        """New `Columns` with `more` appended."""
         return Columns(
             np.concatenate([self.seqs, more.seqs]),
             [*self.ids, *more.ids],
@@ -69,7 +114,7 @@ class Columns:
 
 
 @dataclass(frozen=True, slots=True)
-class Unasked:
+class PriorScores:
     """The parts of every memory's score that do not depend on the query, (N,) each."""
 
     recency: FloatArray
@@ -89,8 +134,7 @@ class Snapshot:
     columns: Columns
     matrix: Vectors | None
     """(N, D), for the exact index; None where another index serves the collection."""
-    _kept: OrderedDict[object, Any] = field(default_factory=OrderedDict[object, Any], repr=False)
-    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+    _kept: LRU[Any] = field(default_factory=lambda: LRU(_KEPT), repr=False)
 
     def __len__(self) -> int:
         return len(self.columns)
@@ -103,25 +147,25 @@ class Snapshot:
     @property
     def positions(self) -> Mapping[str, int]:
         """Where each memory stands, by id."""
-        return self._once("positions", lambda: {each: n for n, each in enumerate(self.columns.ids)})
+        return self._kept.get_or_make("positions", lambda: {each: n for n, each in enumerate(self.columns.ids)})
 
-    def unasked(self, request: RecallRequest, now: float) -> Unasked:
+    def prior_scores(self, request: RecallRequest, now: float) -> PriorScores:
         """Recency and importance for a request at the moment `now`."""
         key = (now, request.decay, request.weights)
-        return self._once(key, lambda: self._unasked(request, now))
+        return self._kept.get_or_make(key, lambda: self._prior_scores(request, now))
 
-    def _unasked(self, request: RecallRequest, now: float) -> Unasked:
+    def _prior_scores(self, request: RecallRequest, now: float) -> PriorScores:
         hours = np.maximum(now - self.columns.created, 0.0) / 3600  # (N,)
         recency = request.decay**hours  # (N,)
         weights = request.weights
-        return Unasked(recency, weights.recency * recency + weights.importance * self.columns.importance)
+        return PriorScores(recency, weights.recency * recency + weights.importance * self.columns.importance)
 
     def mask(self, request: RecallRequest) -> Mask | None:
         """Which memories may be recalled, (N,); None is all."""
         parts = (request.kinds, request.sources, request.exclude_sources)
         if not any(parts) and not request.metadata:
             return None
-        return self._once((*parts, canonical(request.metadata)), lambda: self._mask(request))
+        return self._kept.get_or_make((*parts, canonical(request.metadata)), lambda: self._mask(request))
 
     def _mask(self, request: RecallRequest) -> Mask:
         columns, allowed = self.columns, np.ones(len(self), bool)  # (N,)
@@ -135,16 +179,6 @@ class Snapshot:
             allowed &= np.fromiter((_has(each, request.metadata) for each in columns.details), bool, len(self))
         return allowed
 
-    def _once(self, key: object, make: Callable[[], T]) -> T:
-        """What `make` gives, remembered; what has not been asked for longest is forgotten."""
-        with self._lock:
-            if key not in self._kept:
-                self._kept[key] = make()
-                if len(self._kept) > _KEPT:
-                    self._kept.popitem(last=False)
-            self._kept.move_to_end(key)
-            return self._kept[key]
-
 
 def _among(column: Sequence[object], values: Sequence[object]) -> Mask:
     wanted = set(values)
@@ -154,3 +188,121 @@ def _among(column: Sequence[object], values: Sequence[object]) -> Mask:
 def _has(details: str, wanted: Mapping[str, Any]) -> bool:
     found: dict[str, Any] = json.loads(details)
     return all(key in found and found[key] == value for key, value in wanted.items())
+
+
+_COLUMNS = tuple(
+    type_coerce(column, Text) if isinstance(column.type, Json) else column  # JSON stays JSON
+    for column in (
+        MEMORIES.c[name]
+        for name in ("seq", "id", "text", "text_hash", "kind", "source", "metadata", "created_at", "importance")
+    )
+)
+
+
+class CollectionCache:
+    """Snapshots by name.
+
+    Args:
+        database: where the memories are.
+        embedder: id of the embedder whose vectors are loaded.
+        dimension: asked for the length of a vector when one is loaded.
+        holds_vectors: whether a collection of so many memories has its vectors in main memory.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        embedder: str,
+        dimension: Callable[[], int],
+        holds_vectors: Callable[[int], bool],
+    ) -> None:
+        self._database = database
+        self._embedder = embedder
+        self._dimension = dimension
+        self._holds_vectors = holds_vectors
+        self._held: dict[str, Snapshot] = {}
+        self._lock = threading.Lock()
+
+    def snapshots(self, connection: Connection, names: Collection[str]) -> dict[str, Snapshot]:
+        """The collections of these names, as they are now; those that do not exist are left out.
+
+        Raises:
+            StoreError: when a memory has no vector, or one of another length.
+        """
+        found: dict[str, Snapshot] = {}
+        with self._lock:
+            for row in _rows(connection, sorted(names)):
+                held = self._held.get(row.name)
+                if held is None or (held.version, held.erased, held.id) != (row.version, row.erased, row.id):
+                    self._held[row.name] = self._loaded(connection, row, held)
+                found[row.name] = self._held[row.name]
+        return found
+
+    def forget(self) -> None:
+        """Drop all snapshots; what is asked for next is loaded anew."""
+        with self._lock:
+            self._held.clear()
+
+    def _loaded(self, connection: Connection, row: Row[Any], held: Snapshot | None) -> Snapshot:
+        """The collection anew, or what was added to it since."""
+        is_longer = held is not None and held.id == row.id and held.erased == row.erased
+        before = held if is_longer else None
+        columns = self._columns(connection, row.id, before.last_seq if before else 0)
+        if before:
+            columns = before.columns.followed_by(columns)
+        matrix = None
+        if self._holds_vectors(len(columns)):
+            matrix = self._matrix(connection, row, columns, None if before is None else before.matrix)
+        return Snapshot(row.id, row.name, row.version, row.erased, columns, matrix)
+
+    def _columns(self, connection: Connection, collection: int, after: int) -> Columns:
+        query = select(*_COLUMNS).where(MEMORIES.c.collection_id == collection, MEMORIES.c.seq > after)
+        rows = connection.execute(query.order_by(MEMORIES.c.seq)).all()
+        seqs, ids, texts, hashes, kinds, sources, details, created, importance = (
+            zip(*rows, strict=True) if rows else [()] * 9
+        )
+        return Columns(
+            np.array(seqs, np.int64),
+            ids,
+            texts,
+            hashes,
+            kinds,
+            sources,
+            details,
+            np.array(created, np.float64),
+            np.array(importance, np.float64) / 10,
+        )
+
+    def _matrix(self, connection: Connection, row: Row[Any], columns: Columns, before: Vectors | None) -> Vectors:
+        """(N, D): what is held already, then what is read."""
+        n_before = 0 if before is None else len(before)
+        after = int(columns.seqs[n_before - 1]) if n_before else 0
+        its_vector = and_(VECTORS.c.text_hash == MEMORIES.c.text_hash, VECTORS.c.embedder == self._embedder)
+        query = (
+            select(VECTORS.c.data)
+            .select_from(MEMORIES.outerjoin(VECTORS, its_vector))
+            .where(MEMORIES.c.collection_id == row.id, MEMORIES.c.seq > after)
+            .order_by(MEMORIES.c.seq)
+        )
+        read = as_vectors(connection.execute(query).scalars().all(), self._dimension(), row.name)
+        return read if before is None else np.concatenate([before, read])
+
+
+def as_vectors(data: Sequence[bytes | None], dimension: int, where: str) -> Vectors:
+    """Vectors from the bytes they are kept as, (N, D).
+
+    Raises:
+        StoreError: when one is missing or has another length.
+    """
+    if any(each is None or len(each) != 4 * dimension for each in data):
+        raise StoreError(f"{where}: a memory has no vector of {dimension} numbers", hint=REBUILD)
+    joined = b"".join(each for each in data if each is not None)
+    return np.frombuffer(joined, "<f4").reshape(len(data), dimension).astype(np.float32, copy=False)
+
+
+def _rows(connection: Connection, names: Sequence[str]) -> list[Row[Any]]:
+    found: list[Row[Any]] = []
+    for at in range(0, len(names), _NAMES_AT_ONCE):
+        query = select(COLLECTIONS).where(COLLECTIONS.c.name.in_(names[at : at + _NAMES_AT_ONCE]))
+        found += connection.execute(query).all()
+    return found

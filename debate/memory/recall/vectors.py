@@ -1,14 +1,11 @@
 """Vectors by the hash of their text: embedded once, kept in SQL, and those of queries in main memory too.
 
 What is embedded depends on the text and the embedder alone, so a vector is good for every collection and every run.
-Knows nothing of collections or ranking.
 """
 
 from __future__ import annotations
 
 import hashlib
-import threading
-from collections import OrderedDict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
@@ -16,7 +13,7 @@ from sqlalchemy import Connection, delete, exists, select
 
 from debate.memory.database import Database
 from debate.memory.embedders.base import Embedder, Vectors, embedded, is_reproducible
-from debate.memory.recall.collection_cache import as_vectors
+from debate.memory.recall.snapshot import LRU, as_vectors
 from debate.memory.tables import MEMORIES, VECTORS
 from debate.sql.types import insert_new
 
@@ -36,8 +33,7 @@ class VectorCache:
     def __init__(self, database: Database, embedder: Embedder) -> None:
         self._database = database
         self.embedder = embedder
-        self._held: OrderedDict[str, Vectors] = OrderedDict()
-        self._lock = threading.Lock()
+        self._held: LRU[Vectors] = LRU(_HELD)
 
     def of_queries(self, texts: Sequence[str]) -> Vectors:
         """The vectors of some queries, (N, D), embedding in one batch what nobody has asked before.
@@ -50,8 +46,7 @@ class VectorCache:
         """
         hashes = [text_hash(text) for text in texts]
         by_hash = dict(zip(hashes, texts, strict=True))
-        with self._lock:
-            found = {each: self._held[each] for each in by_hash if each in self._held}
+        found = {each: row for each in by_hash if (row := self._held.get(each)) is not None}
         found |= self.read([each for each in by_hash if each not in found])
         missing = [each for each in by_hash if each not in found]
         if missing:
@@ -60,7 +55,8 @@ class VectorCache:
             if not is_reproducible(self.embedder):
                 with self._database.write() as connection:
                     self.keep(connection, made)
-        self._hold(found)
+        for each, row in found.items():
+            self._held.put(each, row)
         return np.stack([found[each] for each in hashes])
 
     def embedded(self, texts: Sequence[str]) -> dict[str, Vectors]:
@@ -112,14 +108,5 @@ class VectorCache:
             part = VECTORS.c.text_hash.in_(gone[at : at + _AT_ONCE])
             still_there = exists().where(MEMORIES.c.text_hash == VECTORS.c.text_hash)
             connection.execute(delete(VECTORS).where(part, ~still_there))
-        with self._lock:
-            for each in gone:
-                self._held.pop(each, None)
-
-    def _hold(self, vectors: Mapping[str, Vectors]) -> None:
-        with self._lock:
-            for each, row in vectors.items():
-                self._held[each] = row
-                self._held.move_to_end(each)
-            while len(self._held) > _HELD:
-                self._held.popitem(last=False)
+        for each in gone:
+            self._held.pop(each)

@@ -23,7 +23,7 @@ from debate.memory.embedders import (
     is_reproducible,
     pieces_of,
 )
-from debate.memory.embedders.windows import by_text, spans
+from debate.memory.embedders.base import by_text, spans
 from debate.net.retry import RetryPolicy
 from tests.backends.fake_server import Behaviour, FakeServer, Reply, Request, failing, first
 

@@ -15,8 +15,7 @@ import pytest
 
 from debate.errors import ConfigError
 from debate.memory.embedders import MiniLM
-from debate.memory.embedders.bert import erf
-from debate.memory.embedders.minilm import PACKAGE
+from debate.memory.embedders.minilm import PACKAGE, erf
 from tests.required import required, required_module
 
 needs_weights = pytest.mark.usefixtures("weights")

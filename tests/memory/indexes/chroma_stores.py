@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 from debate.memory import MemoryStore
-from debate.memory.indexes.chroma.folder import MARKER
 from tests.memory.oracle import NOW, Directions
 
 EXACT = (1.0, 0.0, 0.0)
@@ -25,7 +23,7 @@ def folder_of(file: Path) -> Path:
 
 def inside(file: Path) -> Path:
     """Chroma's own database."""
-    return folder_of(file) / json.loads((folder_of(file) / MARKER).read_text())["current"] / "chroma.sqlite3"
+    return next(folder_of(file).glob("*/chroma.sqlite3"))
 
 
 def texts(store: MemoryStore, query: str = "topic3 8", k: int = 8) -> list[str]:

@@ -20,8 +20,8 @@ from debate.memory import MemoryStore, RecallRequest
 from debate.memory.database import Database
 from debate.memory.embedders import Vectors
 from debate.memory.indexes.base import Search
-from debate.memory.indexes.chroma import ChromaIndex, open_chroma, prefix_of
-from debate.memory.indexes.chroma.base import Near, Opened
+from debate.memory.indexes.chroma_client import Near, Opened, open_chroma, prefix_of
+from debate.memory.indexes.chroma_index import ChromaIndex
 from debate.memory.recall.snapshot import Columns, Snapshot
 from debate.memory.recall.vectors import VectorCache
 from tests.memory import oracle
@@ -69,7 +69,7 @@ def test_an_index_that_is_damaged_is_told_of_and_made_anew(tmp_path: Path, damag
         database = Database(str(file))
         with database.read() as connection:
             store_id = database.about(connection)["store"]
-        chroma = open_chroma(None, database, store_id)
+        chroma = open_chroma(None, database.file, store_id)
         index = ChromaIndex(chroma, VectorCache(database, Directions()), prefix_of(store_id))
         handle = chroma.open(f"{index._prefix}-1").handle  # pyright: ignore[reportPrivateUsage]
         chroma.delete(handle, chroma.ids(handle)[:20])

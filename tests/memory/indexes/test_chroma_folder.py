@@ -1,8 +1,7 @@
-"""The folder of an embedded Chroma: one process at a time, none that was made elsewhere, none that names a function."""
+"""The folder of an embedded Chroma: one process at a time, none that was made elsewhere."""
 
 from __future__ import annotations
 
-import json
 import sqlite3
 import subprocess
 import sys
@@ -15,7 +14,7 @@ import pytest
 from debate.errors import ConfigError, StoreError
 from debate.memory import MemoryStore
 from debate.memory.indexes import router as choosing_module
-from debate.memory.indexes.chroma.folder import ChromaFolder
+from debate.memory.indexes.chroma_client import EmbeddedChroma
 from tests.memory.indexes.chroma_stores import filled, folder_of, inside, texts
 from tests.memory.oracle import Directions
 from tests.required import required_module
@@ -97,27 +96,12 @@ def test_the_index_of_another_store_is_refused(tmp_path: Path) -> None:
         MemoryStore(tmp_path / "other.sqlite", Directions(), "chroma", chroma=folder_of(tmp_path / "one.sqlite"))
 
 
-@pytest.mark.parametrize(
-    "function",
-    [
-        {"type": "known", "name": "sentence_transformer", "config": {"kwargs": {"trust_remote_code": True}}},
-        {"type": "known", "name": "default", "config": {}},
-        {"type": "legacy", "name": "more"},
-    ],
-)
-def test_a_folder_that_names_an_embedding_function_is_not_opened(tmp_path: Path, function: dict[str, Any]) -> None:
+def test_a_collection_has_no_embedding_function(tmp_path: Path) -> None:
     file = tmp_path / "m.sqlite"
     filled(file).close()
-    with closing(sqlite3.connect(inside(file))) as connection, connection:
+    with closing(sqlite3.connect(inside(file))) as connection:
         (schema,) = connection.execute("SELECT schema_str FROM collections").fetchone()
-        assert '"embedding_function":{"type":"legacy"}' in schema
-        changed = schema.replace('{"type":"legacy"}', json.dumps(function))
-        connection.execute("UPDATE collections SET schema_str = ?", (changed,))
-    with MemoryStore(file, Directions(), "chroma") as store:
-        with pytest.raises(ConfigError, match="names an embedding function"):
-            texts(store)
-        store.rebuild()
-        assert len(texts(store)) == 8
+    assert '"embedding_function":{"type":"legacy"}' in schema  # how Chroma writes that there is none
 
 
 def test_an_address_without_a_file_needs_a_folder_or_a_server() -> None:
@@ -127,9 +111,9 @@ def test_an_address_without_a_file_needs_a_folder_or_a_server() -> None:
 
 
 def test_a_folder_is_let_go_of_when_the_store_is_closed(tmp_path: Path) -> None:
-    folder = ChromaFolder(tmp_path / "c", "store")
+    folder = EmbeddedChroma(tmp_path / "c", "store")
     with pytest.raises(StoreError, match="in use"):
-        ChromaFolder(tmp_path / "c", "store")
+        EmbeddedChroma(tmp_path / "c", "store")
     folder.close()
     folder.close()
-    ChromaFolder(tmp_path / "c", "store").close()
+    EmbeddedChroma(tmp_path / "c", "store").close()

@@ -78,10 +78,10 @@ def test_the_bound_of_the_exact_index_holds_for_all_that_is_not_offered(
     held = snapshot(n_memories, seed=seed)
     rng = np.random.default_rng(seed)
     mask = rng.random(n_memories) < 0.5 if is_masked else None
-    queries, unasked = snapshot(3, seed=seed + 100).matrix, rng.random(n_memories)
+    queries, prior = snapshot(3, seed=seed + 100).matrix, rng.random(n_memories)
     assert queries is not None and held.matrix is not None
-    (found,) = ExactIndex().search(held, [Search(queries, 0.7, unasked, mask, n)])
-    exact = 0.7 * (held.matrix.astype(np.float64) @ queries.T.astype(np.float64)).max(axis=1) + unasked
+    (found,) = ExactIndex().search(held, [Search(queries, 0.7, prior, mask, n)])
+    exact = 0.7 * (held.matrix.astype(np.float64) @ queries.T.astype(np.float64)).max(axis=1) + prior
     allowed = np.arange(n_memories) if mask is None else np.flatnonzero(mask)
     assert set(found.positions) <= set(allowed)
     assert len(found.positions) == min(n, len(allowed))

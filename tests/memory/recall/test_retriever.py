@@ -14,7 +14,7 @@ from debate.errors import ConfigError, StoreError
 from debate.flow import Recall
 from debate.memory import MemoryStore
 from debate.memory.embedders import Vectors
-from debate.memory.recall.retriever import BatchingRetriever
+from debate.memory.recall.search import BatchingRetriever
 from debate.types import Memory
 from tests.memory.oracle import HOUR, NOW, Directions
 

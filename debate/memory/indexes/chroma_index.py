@@ -18,7 +18,7 @@ import numpy as np
 from debate.hashing import digest
 from debate.memory.embedders.base import Vectors
 from debate.memory.indexes.base import Search, margin, top_n_with_bound
-from debate.memory.indexes.chroma.base import AT_ONCE, Chroma, Near, Opened
+from debate.memory.indexes.chroma_client import AT_ONCE, Chroma, Near, Opened
 from debate.memory.recall.ranking import Positions, SearchHits
 from debate.memory.recall.snapshot import Snapshot
 from debate.memory.recall.vectors import VectorCache
@@ -170,7 +170,7 @@ def _upper_ends(snapshot: Snapshot, search: Search, nearest: Sequence[Near], n_n
             if each in position_of:
                 cosines[position_of[each]] = cosine
         highest = np.maximum(highest, cosines)
-    return search.weight * highest + search.unasked + margin(search.weight, search.queries.shape[1])
+    return search.weight * highest + search.prior + margin(search.weight, search.queries.shape[1])
 
 
 def _same(theirs: Vectors | None, ours: Vectors | None) -> bool:
