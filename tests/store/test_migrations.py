@@ -11,9 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from alembic import command
 from alembic.autogenerate import compare_metadata
-from alembic.config import Config
 from alembic.migration import MigrationContext
 from sqlalchemy import create_engine, text
 
@@ -26,6 +24,7 @@ from debate.store import Store
 from debate.store.database import SCHEMA
 from debate.store.tables import Base
 from tests.golden_cases import with_new_keys
+from tests.store.first_schema import make_first_schema
 
 
 def execute(url: str, statement: str) -> None:
@@ -35,14 +34,11 @@ def execute(url: str, statement: str) -> None:
     engine.dispose()
 
 
-def make_the_first_schema(url: str) -> None:
+def make_store_of_the_first_version(url: str) -> None:
     """An empty store as 0.1.0 made it."""
-    config = Config()
-    config.set_main_option("script_location", str(SCHEMA.folder))
     engine = connect(normalize_url(url))
     with engine.begin() as connection:
-        config.attributes.update(connection=connection, version_table=SCHEMA.version_table)
-        command.upgrade(config, "0001")
+        make_first_schema(connection)
     engine.dispose()
 
 
@@ -56,7 +52,7 @@ def differences(url: str) -> list[Any]:
 
 
 def test_the_migrations_make_the_tables_that_the_code_has(url: str) -> None:
-    make_the_first_schema(url)
+    make_store_of_the_first_version(url)
     assert differences(url) != []
     Store(url).close()
     assert differences(url) == []
@@ -97,7 +93,7 @@ def test_a_migration_that_is_cut_off_leaves_the_old_schema(url: str, monkeypatch
     def broken(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    make_the_first_schema(url)
+    make_store_of_the_first_version(url)
     before = differences(url)
     with monkeypatch.context() as patched:
         patched.setattr(op, "batch_alter_table", broken)
@@ -148,6 +144,17 @@ def test_a_reader_whose_rule_is_gone_stays_as_it_was_recorded() -> None:
     migration: Any = import_module("debate.store.migrations.versions.0002_texts")
     exact = "LabelMap(values={'a': 1, 'b': 2}, exact=True)"
     assert migration._as_now({"reader": exact, "x": "other"}) == {"reader": exact, "x": "other"}
+
+
+def test_a_damaged_store_of_the_first_version_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    file = tmp_path / "run.sqlite"
+    shutil.copy(Path(__file__).parents[1] / "data" / "runs" / "vote" / "run.sqlite", file)
+    execute(f"sqlite:///{file}", """UPDATE evaluations SET data = '{"members": []}' WHERE position = 1""")
+    with pytest.raises(StoreError, match="cannot be migrated: task_id: field required"):
+        Store(file)
+    with closing(sqlite3.connect(file)) as connection:
+        assert connection.execute("SELECT version_num FROM alembic_version").fetchone() == ("0001",)
+        assert connection.execute("SELECT take FROM calls").fetchone() == (0,)
 
 
 @pytest.mark.parametrize("url_", ["mysql://host/name", "redis://x", "://"])
