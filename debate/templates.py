@@ -240,3 +240,8 @@ def delimiter_of(*texts: str) -> str:
     while any(word in text for text in texts):
         word = digest("fence", word)[:8]
     return word
+
+
+def plain_number(value: float) -> int | float:
+    """A number as a prompt shows it: 7 rather than 7.0."""
+    return int(value) if float(value).is_integer() else value

@@ -12,8 +12,8 @@ import pytest
 from debate.backends import Ollama, OpenAICompatible, RetryPolicy, ValueServer
 from debate.errors import BackendError
 from debate.memory.embedders import OpenAIEmbedder
+from debate.testing.fake_server import HANG, RESET, Behavior, FakeServer, Reply, completion, failing, properly
 from tests.backends.asking import QUICK, answer
-from tests.backends.fake_server import HANG, RESET, Behaviour, FakeServer, Reply, completion, failing, properly
 
 KEY = "sk-TESTSECRET123"
 TRACE = 1
@@ -72,7 +72,7 @@ def logged(caplog: pytest.LogCaptureFixture) -> str:
     return f"{caplog.text}\n{records}"
 
 
-SERVERS: dict[str, Behaviour] = {
+SERVERS: dict[str, Behavior] = {
     "success": properly,
     "401 that repeats the key": lambda request: failing(401, f"Incorrect API key provided: {KEY}. Find it at ..."),
     "401 that repeats it at the end of a long message": lambda request: failing(401, "x" * 490 + KEY),

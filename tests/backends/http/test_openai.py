@@ -17,9 +17,7 @@ from debate import Engine, Task
 from debate.backends import Call, OpenAICompatible, RetryPolicy
 from debate.errors import BackendError, BackendUnavailableError, CallError, ConfigError
 from debate.flow import Messages
-from debate.types import Sampling
-from tests.backends.asking import QUICK, SCHEMA, answer, ask, call_of, tasks
-from tests.backends.fake_server import (
+from debate.testing.fake_server import (
     DIE,
     DRIP,
     HANG,
@@ -33,9 +31,11 @@ from tests.backends.fake_server import (
     first,
     form_of,
     from_the,
-    judgement,
+    judgment,
     only,
 )
+from debate.types import Sampling
+from tests.backends.asking import QUICK, SCHEMA, answer, ask, call_of, tasks
 from tests.driving import evaluator
 from tests.scripts_loader import REPOSITORY
 
@@ -59,7 +59,7 @@ def test_a_request_carries_model_messages_sampling_seed_and_schema() -> None:
     with FakeServer() as server:
         got = answer(backend_of(server, extra_body={"priority": 1}), call_of("Which?", sampling=sampling))
     body = server.requests[0].body
-    assert json.loads(got.text) == json.loads(judgement(SCHEMA))
+    assert json.loads(got.text) == json.loads(judgment(SCHEMA))
     assert (got.usage.prompt_tokens, got.usage.completion_tokens, got.usage.calls) == (100, 20, 1)
     assert body.pop("messages") == [{"role": "system", "content": "You judge."}, {"role": "user", "content": "Which?"}]
     assert body.pop("response_format")["json_schema"] == {"name": "reply", "schema": SCHEMA, "strict": True}
