@@ -153,7 +153,8 @@ def test_module_and_name_stand_wherever_a_name_does(folder: Path) -> None:
 
 def test_a_callback_needs_no_model(folder: Path) -> None:
     function = ("--evaluator", "callback", "--option", "function=debate_outside:lengths", "--option", "scale=[0, 100]")
-    debate(folder, "run", "tasks.jsonl", "--format", "questions", *function, "--out", "out")
+    _, stderr = debate(folder, "run", "tasks.jsonl", "--format", "questions", *function, "--out", "out")
+    assert "loading" not in stderr
     assert [row["scores"] for row in results(folder)] == [[5.0, 13.0]] * 3
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import signal
 from pathlib import Path
 
-from debate.config.settings import RunSettings
+from debate.config.settings import RunSettings, asks_models
 from debate.dataset.evalset import EvalSet
 
 _OF_THE_JOB = (
@@ -34,9 +34,10 @@ def execute(settings: RunSettings, folder: Path, *, evalset: EvalSet | None, ret
         **{name: getattr(settings, name) for name in _OF_THE_JOB},
     )
     signal.signal(signal.SIGTERM, _as_interrupt)
-    with Progress(model=settings.model or "") as progress:
+    backends = settings.open_backends(evaluator)
+    with Progress(model=(settings.model or next(iter(backends))) if asks_models(evaluator) else "") as progress:
         try:
-            where, totals = job.execute(settings.open_backends(evaluator), progress)
+            where, totals = job.execute(backends, progress)
         except KeyboardInterrupt:
             progress.say(f"interrupted; run the same command again to continue, or: debate resume {folder}")
             return INTERRUPTED

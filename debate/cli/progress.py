@@ -79,11 +79,13 @@ class Progress:
     def loading(self) -> None:
         """Say so."""
         self._began = time.monotonic()
-        self.say(f"loading {self._model}")
+        if self._model:
+            self.say(f"loading {self._model}")
 
     def loaded(self) -> None:
         """The clock of tokens per second starts here."""
-        self.say(f"loaded in {time.monotonic() - self._began:.0f} s")
+        if self._model:
+            self.say(f"loaded in {time.monotonic() - self._began:.0f} s")
         self._began = self._last_line = time.monotonic()
 
     def answered(self, call: Call, completion: Completion) -> None:
