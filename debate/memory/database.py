@@ -93,13 +93,13 @@ class Database:
             raise ConfigError(
                 f"{self.place} holds vectors of {kept['id']}, and {embedder.id} was given",
                 field="embedder",
-                hint=f"give the embedder {kept['id']}, or make all vectors anew with this one: {REBUILD}",
+                hint=f"give the embedder {kept['id']}, or rebuild all vectors with this one: {REBUILD}",
             )
         if kept["dimension"] != embedder.dimension:
             raise ConfigError(
                 f"{self.place} holds vectors of {kept['dimension']} numbers, {embedder.id} makes {embedder.dimension}",
                 field="embedder",
-                hint=f"the model behind that name has changed; make all vectors anew: {REBUILD}",
+                hint=f"the model behind that name has changed; rebuild all vectors: {REBUILD}",
             )
         return True
 

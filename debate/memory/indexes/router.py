@@ -1,7 +1,4 @@
-"""Which index serves a collection: the exact one, Chroma, or for `auto` whichever is faster at its size.
-
-Knows nothing of queries.
-"""
+"""Which index serves a collection: the exact one, Chroma, or for `auto` whichever is faster at its size."""
 
 from __future__ import annotations
 
@@ -75,6 +72,6 @@ class IndexRouter:
         return self._chroma
 
     def close(self) -> None:
-        """Let go of Chroma."""
+        """Close Chroma."""
         if self._chroma is not None:
             self._chroma.close()

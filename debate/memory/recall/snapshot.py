@@ -81,7 +81,7 @@ class Columns:
     texts: Sequence[str]
     """As JSON: few of them are ever read."""
     hashes: Sequence[str]
-    """Of the texts; what vectors go by."""
+    """Of the texts; the keys of their vectors."""
     kinds: Sequence[str]
     sources: Sequence[str | None]
     details: Sequence[str]
@@ -239,12 +239,12 @@ class CollectionCache:
         return found
 
     def forget(self) -> None:
-        """Drop all snapshots; what is asked for next is loaded anew."""
+        """Drop all snapshots; the next recall loads them again."""
         with self._lock:
             self._held.clear()
 
     def _loaded(self, connection: Connection, row: Row[Any], held: Snapshot | None) -> Snapshot:
-        """The collection anew, or what was added to it since."""
+        """The whole collection, or the snapshot that is held with what was added since."""
         is_longer = held is not None and held.id == row.id and held.erased == row.erased
         before = held if is_longer else None
         columns = self._columns(connection, row.id, before.last_seq if before else 0)

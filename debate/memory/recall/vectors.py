@@ -23,7 +23,7 @@ _HELD = 16_384
 
 
 def text_hash(text: str) -> str:
-    """What the vector of a text goes by."""
+    """Key of a text's vector: a hash of the text."""
     return hashlib.blake2b(text.encode("utf-8"), digest_size=20).hexdigest()
 
 
