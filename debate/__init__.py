@@ -16,54 +16,47 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from debate.engine import Engine as Engine
-    from debate.evaluation import Evaluation as Evaluation
-    from debate.evaluators.callback import CallbackEvaluator as CallbackEvaluator
-    from debate.evaluators.cross import CrossEvaluator as CrossEvaluator
-    from debate.evaluators.debate.evaluator import DebateEvaluator as DebateEvaluator
-    from debate.evaluators.panel import PanelEvaluator as PanelEvaluator
-    from debate.evaluators.steps.evaluator import StepEvaluator as StepEvaluator
-    from debate.evaluators.value import ValueEvaluator as ValueEvaluator
-    from debate.evaluators.vote import VoteEvaluator as VoteEvaluator
-    from debate.profiles import Component as Component
-    from debate.profiles import Persona as Persona
-    from debate.profiles import Profile as Profile
-    from debate.profiles import load_profile as load_profile
-    from debate.types import Candidate as Candidate
-    from debate.types import Sampling as Sampling
-    from debate.types import Scale as Scale
-    from debate.types import Task as Task
+    from debate.engine import Engine
+    from debate.errors import DebateError
+    from debate.evaluation import Evaluation
+    from debate.evaluators.callback import CallbackEvaluator
+    from debate.evaluators.cross import CrossEvaluator
+    from debate.evaluators.debate.evaluator import DebateEvaluator
+    from debate.evaluators.panel import PanelEvaluator
+    from debate.evaluators.steps.evaluator import StepEvaluator
+    from debate.evaluators.value import ValueEvaluator
+    from debate.evaluators.vote import VoteEvaluator
+    from debate.profiles import Component, Persona, Profile, load_profile
+    from debate.types import Candidate, Failure, Judgment, Sampling, Scale, Task, Transcript, Turn, Usage
 
 __version__ = "0.1.0"
 
-_HOME = {
-    "VoteEvaluator": "debate.evaluators.vote",
-    "ValueEvaluator": "debate.evaluators.value",
-    "StepEvaluator": "debate.evaluators.steps.evaluator",
-    "PanelEvaluator": "debate.evaluators.panel",
-    "CrossEvaluator": "debate.evaluators.cross",
-    "CallbackEvaluator": "debate.evaluators.callback",
-    "Candidate": "debate.types",
-    "Component": "debate.profiles",
-    "DebateEvaluator": "debate.evaluators.debate.evaluator",
-    "Engine": "debate.engine",
-    "Evaluation": "debate.evaluation",
-    "Persona": "debate.profiles",
-    "Profile": "debate.profiles",
-    "Sampling": "debate.types",
-    "Scale": "debate.types",
-    "Task": "debate.types",
-    "load_profile": "debate.profiles",
+_MODULES = {
+    "engine": "Engine",
+    "errors": "DebateError",
+    "evaluation": "Evaluation",
+    "evaluators.callback": "CallbackEvaluator",
+    "evaluators.cross": "CrossEvaluator",
+    "evaluators.debate.evaluator": "DebateEvaluator",
+    "evaluators.panel": "PanelEvaluator",
+    "evaluators.steps.evaluator": "StepEvaluator",
+    "evaluators.value": "ValueEvaluator",
+    "evaluators.vote": "VoteEvaluator",
+    "profiles": "Component Persona Profile load_profile",
+    "types": "Candidate Failure Judgment Sampling Scale Task Transcript Turn Usage",
 }
-
+_HOME = {name: f"debate.{module}" for module, names in _MODULES.items() for name in names.split()}
 __all__ = [
     "CallbackEvaluator",
     "Candidate",
     "Component",
     "CrossEvaluator",
+    "DebateError",
     "DebateEvaluator",
     "Engine",
     "Evaluation",
+    "Failure",
+    "Judgment",
     "PanelEvaluator",
     "Persona",
     "Profile",
@@ -71,6 +64,9 @@ __all__ = [
     "Scale",
     "StepEvaluator",
     "Task",
+    "Transcript",
+    "Turn",
+    "Usage",
     "ValueEvaluator",
     "VoteEvaluator",
     "load_profile",

@@ -23,22 +23,20 @@ from debate.backends.cached import Cached, Replies
 from debate.errors import BackendUnavailableError, ConfigError
 from debate.evaluation import Evaluation
 from debate.evaluators.base import Evaluator, RunContext
+from debate.evaluators.contract import check_evaluator
 from debate.flow import Chat, Completion, Flow, Generate, Prompt, gather, generate
-from debate.journal import RunJournal
 from debate.runtime.admission import Admission
 from debate.runtime.budget import Budget
 from debate.runtime.loop_thread import LoopThread
-from debate.runtime.run_registry import RunRegistry
+from debate.runtime.run_registry import InRun, RunRegistry, held
 from debate.runtime.runner import HasRetriever, Observer, Retriever, Runner, as_retriever
-from debate.runtime.scheduler import EvaluationRequest, evaluate_one, stream, unfinished_evaluation, with_unique_ids
+from debate.runtime.scheduler import EvaluationRequest, stream, unfinished_evaluation, with_unique_ids
 from debate.types import Failure, Sampling, Task, Usage
 
 if TYPE_CHECKING:  # it loads SQLAlchemy
     from debate.store import Store
 
 T = TypeVar("T")
-InRun = str | RunJournal | None
-"""A run of the engine's store by name, one that is held already, or none in particular."""
 
 
 class Engine:
@@ -277,7 +275,8 @@ class Engine:
     async def _evaluate(self, task: Task, evaluator: Evaluator, run: InRun) -> Evaluation:
         (job,) = await self._jobs([task], evaluator, run)
         runner, admission = await self._started()
-        return await evaluate_one(runner, admission, job)
+        [evaluation] = [each async for _, each in stream(runner, admission, [job])]
+        return evaluation
 
     async def _batch(
         self, tasks: Sequence[Task], evaluator: Evaluator | Sequence[Evaluator], run: InRun
@@ -310,9 +309,9 @@ class Engine:
         self.check(evaluator)
         recorded = (await asyncio.to_thread(self._recording.records, run, [evaluator]))[id(evaluator)]
         runner, admission = await self._started()
-        # The tasks of a record have their names already, and may be too many to hold all names.
-        names = tasks if run is not None and not isinstance(run, str) else with_unique_ids(tasks)
-        jobs = (EvaluationRequest(position, task, evaluator, *recorded) for position, task in enumerate(names))
+        # The tasks of a held run have unique ids already, and may be too many to hold all ids.
+        named = tasks if held(run) is not None else with_unique_ids(tasks)
+        jobs = (EvaluationRequest(position, task, evaluator, *recorded) for position, task in enumerate(named))
         # Closed here and now when the caller stops early; otherwise the garbage collector would do it some time.
         async with aclosing(stream(runner, admission, jobs)) as finishing:
             async for item in finishing:
@@ -322,9 +321,10 @@ class Engine:
         """Refuse before anything is loaded what would fail at the first call.
 
         Raises:
-            ConfigError: when an evaluator asks for a model for which there is no backend.
+            ConfigError: for what is no evaluator, or one that asks for a model for which there is no backend.
         """
         for evaluator in {id(evaluator): evaluator for evaluator in evaluators}.values():
+            check_evaluator(evaluator)
             missing = sorted(evaluator.models - set(self.backends))
             if missing:
                 raise ConfigError(

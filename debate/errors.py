@@ -6,14 +6,15 @@
     │   ├── ProfileError      a profile file, a persona or a component
     │   ├── TemplateError     a template that does not parse or names something undefined
     │   └── ConfigError       an option, a model name, a setting
-    │       └── RunChanged    a run is to go on with prompts that are not those it recorded
+    │       └── RunMismatchError         a run is to go on with prompts that are not those it recorded
+    ├── EvaluatorError    an evaluator returned what it must not; its task fails
     ├── ReplyError            a model's reply that cannot be read; the debate asks again
     ├── BackendError          the model could not be asked
     │   ├── CallError         this call alone failed; other calls may go on
-    │   └── BackendDead       the backend is gone; nothing more can be asked (exit code 4)
+    │   └── BackendUnavailableError      the backend is gone; nothing more can be asked (exit code 4)
     ├── StoreError            the store could not be read or written (exit code 5)
-    ├── RunInUse              another process works on this run (exit code 6)
-    └── BudgetSpent           the run has used what it was given; it can go on with more (exit code 3)
+    ├── RunLockedError    another process works on this run (exit code 6)
+    └── BudgetExceededError   the run has used what it was given; it can go on with more (exit code 3)
 
 A failure inside one evaluation is a value (`debate.types.Failure`), not one of these: exceptions are for what
 stops the caller. `ENDS_A_RUN` lists those that end every evaluation under way. This module imports nothing of ours.
@@ -76,6 +77,10 @@ class TemplateError(InputError):
 
 class ConfigError(InputError):
     """An option, a model name or a setting that cannot be used."""
+
+
+class EvaluatorError(DebateError):
+    """What an evaluator returned is not what `debate.evaluators.base.Evaluator` says. Only its task fails."""
 
 
 class ReplyError(DebateError):

@@ -1,31 +1,27 @@
-"""The result of evaluating one task, and its JSON form.
+"""The result of evaluating one task: its JSON form, feedback on a candidate, and the transcript as a chain of thought.
 
-Scores are NaN where a candidate was not scored, never a made-up number. Knows nothing of how the scores came about.
-
-A debate put into words: feedback on one candidate, and the transcript as a chain of thought.
-
-Pure text from an evaluation; asks no model. Candidates are named by their index in the task, from 1, because the
-labels of the debate mean nothing outside it.
+Scores are NaN where a candidate was not scored, never a made-up number. Texts name candidates by their index in the
+task, from 1, because the labels of the debate mean nothing outside it.
 """
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
-from typing import Any, cast
+from dataclasses import dataclass, field
+from functools import cache
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
 from debate import selection as _selection
 from debate.files import json_text
 from debate.types import (
+    FORBID_UNKNOWN,
     Failure,
     FloatArray,
-    InvalidReply,
+    FloatOrNaN,
     Judgment,
-    Memory,
     Scale,
     ScoreStatus,
     Status,
@@ -35,10 +31,17 @@ from debate.types import (
     Usage,
 )
 
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+T = TypeVar("T")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Evaluation:
     """What an evaluator found out about the J candidates of one task."""
+
+    __pydantic_config__ = FORBID_UNKNOWN
 
     task_id: str
     evaluator: str
@@ -64,7 +67,7 @@ class Evaluation:
     """Names along K."""
     agents: tuple[str, ...] = ()
     """Names along I."""
-    cv: tuple[float, ...] = ()
+    cv: tuple[FloatOrNaN, ...] = ()
     """Coefficient of variation, one a round; NaN when undefined."""
     rounds_run: int = 0
     stop_reason: StopReason | None = None
@@ -74,7 +77,7 @@ class Evaluation:
     order_agreement: bool | None = None
     """For a balanced debate: whether both candidate orders chose alike."""
     transcript: Transcript = Transcript()
-    samples: tuple[Judgment, ...] = ()
+    judgments: tuple[Judgment, ...] = ()
     """What a judge that does not debate replied, call by call."""
     details: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """What else the evaluator found out, as plain data; its docstring says what."""
@@ -105,7 +108,7 @@ class Evaluation:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, with arrays as nested lists and NaN as None."""
-        return {spec.name: plain(getattr(self, spec.name)) for spec in fields(self)}
+        return plain(self)
 
     def to_json(self) -> str:
         """One line of JSON, in valid Unicode: half a surrogate pair in a raw reply stands as its escape."""
@@ -113,25 +116,46 @@ class Evaluation:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Evaluation:
-        """The evaluation that `to_dict` was called on. Keys it does not know are an error."""
-        values = dict(data)
-        scale = values["scale"]
-        high = math.inf if scale["high"] is None else scale["high"]
-        values["scale"] = Scale(scale["low"], high, scale["higher_is_better"])
-        for name in ("scores", "probabilities"):
-            values[name] = _array(values[name])
-        if values.get("tensor") is not None:
-            values["tensor"] = _array(values["tensor"])
-        values["cv"] = tuple(_number(value) for value in values["cv"])
-        values["failures"] = tuple(Failure(**failure) for failure in values["failures"])
-        values["members"] = tuple(cls.from_dict(member) for member in values["members"])
-        values["transcript"] = Transcript(tuple(_turn(turn) for turn in values["transcript"]))
-        values["usage"] = Usage(**values["usage"])
-        values["samples"] = tuple(_sample(sample) for sample in values.get("samples", ()))
-        values["statuses"] = tuple(values.get("statuses", ()))
-        for name in ("tied", "components", "agents"):
-            values[name] = tuple(values[name])
-        return cls(**values)
+        """The evaluation that `to_dict` was called on.
+
+        Raises:
+            ValueError: for what `to_dict` does not write: an unknown or missing key, a value of another type.
+        """
+        return from_plain(cls, data)
+
+
+def plain(value: Any) -> Any:
+    """Plain data of an evaluation or of one of its parts: arrays as nested lists, what is not finite as None."""
+    return _adapter(cast("type[Any]", type(value))).dump_python(value, mode="json", fallback=_listed)
+
+
+def from_plain(kind: type[T], data: Any) -> T:
+    """The value that `plain` was called on.
+
+    Raises:
+        ValueError: for data of another shape; names the place.
+    """
+    from pydantic import ValidationError
+
+    try:
+        return _adapter(kind).validate_python(data)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        raise ValueError(f"{'.'.join(map(str, first['loc']))}: {first['msg'].lower()}") from None
+
+
+@cache
+def _adapter(kind: type[T]) -> TypeAdapter[T]:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(kind)
+
+
+def _listed(value: Any) -> Any:
+    """What an evaluator put into `details` beside plain data."""
+    if isinstance(value, np.ndarray | np.generic):
+        return cast("Any", value).tolist()
+    raise TypeError(f"details hold a {type(value).__name__}, which is no plain data")
 
 
 def failed(task_id: str, evaluator: str, n_candidates: int, failure: Failure, scale: Scale | None = None) -> Evaluation:
@@ -148,65 +172,6 @@ def failed(task_id: str, evaluator: str, n_candidates: int, failure: Failure, sc
         stop_reason="failed",
         failures=(failure,),
     )
-
-
-def plain(value: Any) -> Any:
-    """Plain data of the package's own values: arrays as nested lists, what is not finite as None."""
-    match value:
-        case np.ndarray():
-            return plain(cast("FloatArray", value).tolist())
-        case float():
-            return value if math.isfinite(value) else None
-        case Evaluation():
-            return value.to_dict()
-        case Transcript():
-            return [_plain_turn(turn) for turn in value]
-        case Scale() | Failure() | Usage() | Memory() | InvalidReply() | Judgment():
-            return {key: plain(item) for key, item in asdict(value).items()}
-        case list() | tuple():
-            return [plain(item) for item in cast("list[Any]", value)]
-        case Mapping():
-            return {key: plain(item) for key, item in cast("Mapping[str, Any]", value).items()}
-        case _:
-            return value
-
-
-def _plain_turn(turn: Turn) -> dict[str, Any]:
-    data = {spec.name: plain(getattr(turn, spec.name)) for spec in fields(turn)}
-    return {**data, "labels": dict(turn.labels)}
-
-
-def _turn(data: Mapping[str, Any]) -> Turn:
-    values = dict(data)
-    values["scores"] = _array(values["scores"])
-    values["comments"] = tuple(values["comments"])
-    values["failure"] = None if values["failure"] is None else Failure(**values["failure"])
-    values["rejected"] = tuple(InvalidReply(**rejected) for rejected in values["rejected"])
-    values["memories"] = tuple(as_memory(memory) for memory in values["memories"])
-    return Turn(**values)
-
-
-def _sample(data: Mapping[str, Any]) -> Judgment:
-    values = dict(data)
-    for name in ("candidates", "ranking", "labels"):
-        values[name] = tuple(values[name])
-    values["failure"] = None if values["failure"] is None else Failure(**values["failure"])
-    values["rejected"] = tuple(InvalidReply(**rejected) for rejected in values["rejected"])
-    return Judgment(**values)
-
-
-def as_memory(data: Mapping[str, Any]) -> Memory:
-    """The memory that `plain` was called on."""
-    parts: dict[str, Any] = {key: _number(data[key]) for key in ("score", "relevance", "recency", "importance")}
-    return Memory(**{**data, **parts})
-
-
-def _number(value: float | str | None) -> float:
-    return math.nan if value is None else float(value)
-
-
-def _array(nested: Any) -> FloatArray:
-    return np.array(nested, dtype=np.float64)  # None becomes NaN
 
 
 def _feedback(evaluation: Evaluation, j: int) -> str:
@@ -236,7 +201,7 @@ def _chain_of_thought(evaluation: Evaluation, *, rounds: int | None, scores: boo
             for turn in debate.transcript
             if turn.failure is None and turn.round >= first
         ]
-        parts += [_replied(debate, sample, scores) for sample in debate.samples if sample.text]
+        parts += [_replied(debate, sample, scores) for sample in debate.judgments if sample.text]
     while max_characters and len(parts) > 1 and sum(len(part) + 2 for part in parts) - 2 > max_characters:
         parts.pop(0)
     text = "\n\n".join(parts)
@@ -289,7 +254,7 @@ def _comment_lines(debate: Evaluation, j: int) -> list[str]:
 
 def _sample_lines(judged: Evaluation, j: int) -> list[str]:
     """What a judge that does not debate replied on the candidate, the lowest value first; ballots that rank it last."""
-    about = [sample for sample in judged.samples if j in sample.candidates and sample.text.strip()]
+    about = [sample for sample in judged.judgments if j in sample.candidates and sample.text.strip()]
     about.sort(key=lambda sample: _favour(sample, j))
     return [f"- {_replied(judged, sample, True)}" for sample in about]
 

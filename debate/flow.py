@@ -57,8 +57,7 @@ class RunContext:
     """ISO date that the prompts state; the run records it, so that a resumed run states the same."""
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
+class Segment(NamedTuple):
     """A piece of a prompt: the template's own text, or content that must never act as control tokens."""
 
     text: str
@@ -187,7 +186,7 @@ class Completion:
     finish_reason: str = "stop"
     """`length` when the reply was cut off."""
     usage: Usage = Usage(calls=1)
-    neutralised: int = 0
+    escaped_special_tokens: int = 0
     """Control strings in content that were broken for a server which applies a chat template itself."""
     call: str | None = None
     """Address of the call that this answers; set by the runner."""
@@ -363,12 +362,12 @@ class Parsed(Generic[T]):
     text: str = ""
     """The reply that was read, raw."""
     failure: Failure | None = None
-    rejected: tuple[InvalidReply, ...] = ()
+    invalid_replies: tuple[InvalidReply, ...] = ()
     """Replies that could not be read."""
     tokens: int = 0
     """Prompt and completion tokens of all attempts."""
-    neutralised: int = 0
-    """See `Completion.neutralised`."""
+    escaped_special_tokens: int = 0
+    """See `Completion.escaped_special_tokens`."""
 
 
 def generate_parsed(
@@ -381,23 +380,23 @@ def generate_parsed(
         read: returns the value in a reply; raises `ReplyError` when there is none.
         retries: how often to ask again.
     """
-    rejected: list[InvalidReply] = []
+    invalid_replies: list[InvalidReply] = []
     error: ReplyError | None = None
     answer: Completion | Failure | None = None
     tokens = 0
     for attempt in range(retries + 1):
         answer = yield from generate(call(attempt, error))
         if isinstance(answer, Failure):
-            return Parsed(None, failure=answer, rejected=tuple(rejected), tokens=tokens)
+            return Parsed(None, failure=answer, invalid_replies=tuple(invalid_replies), tokens=tokens)
         tokens += answer.usage.total_tokens
         try:
             value = read(answer)
         except ReplyError as unreadable:
             error = unreadable
-            rejected.append(InvalidReply(answer.text, unreadable.reason, unreadable.message))
+            invalid_replies.append(InvalidReply(answer.text, unreadable.reason, unreadable.message))
             continue
-        return Parsed(value, answer.text, None, tuple(rejected), tokens, answer.neutralised)
+        return Parsed(value, answer.text, None, tuple(invalid_replies), tokens, answer.escaped_special_tokens)
     assert error is not None and answer is not None
-    message = f"no readable reply in {len(rejected)} tries: {error.message}"
+    message = f"no readable reply in {len(invalid_replies)} tries: {error.message}"
     failure = Failure("unreadable_reply", message, call=answer.call)
-    return Parsed(None, failure=failure, rejected=tuple(rejected), tokens=tokens)
+    return Parsed(None, failure=failure, invalid_replies=tuple(invalid_replies), tokens=tokens)

@@ -25,15 +25,15 @@ class CallKey:
 
     address: Address
     attempt: int = 0
-    take: int = 0
+    retry_generation: int = 0
     """Counts up when a failed call is asked again in a later session of the run."""
 
 
 class Journal(Protocol):
     """Keeps the answers of one task. `put` returns once the answer is safe; only then does the flow go on."""
 
-    def take(self, address: Address) -> int:
-        """Which take of the call stands for it now."""
+    def retry_generation(self, address: Address) -> int:
+        """The retry generation whose answer counts for a call now."""
         ...
 
     def get(self, key: CallKey, prompt_hash: str, seed: int | None = None) -> Answer | None:

@@ -4,7 +4,7 @@ Ours are declared here, each in one line: name, `module:attribute`, description.
 of the groups `debate.evaluators`, `debate.backends`, `debate.exports` and `debate.formats`; `MODULE:NAME` names
 anything else that Python can import. Help texts, hints and errors are made from these tables.
 
-A module is imported when its name is used, never to list the names; one that is not ours is logged when it is used.
+A module is imported when its name is used, never to list the names; before one that is not ours, a line is logged.
 """
 
 from __future__ import annotations
@@ -56,21 +56,26 @@ class Registry:
         theirs = {point.name: _offered(point) for point in sorted(found, key=lambda each: each.name)}
         return ours | {name: entry for name, entry in theirs.items() if name not in ours}
 
+    @cached_property
+    def _loaded(self) -> dict[str, Any]:
+        return {}
+
     def load(self, name: str, field: str | None = None) -> Any:
         """What `name` stands for: one of `entries`, or MODULE:NAME.
 
         Raises:
             ConfigError: for a name that is not known, or a module that cannot be imported; names `field`.
         """
-        field = field or self.kind
-        if (entry := self.entries.get(name)) is None:
-            if ":" not in name:
-                raise ConfigError(f"there is no {self.kind} {name!r}", field=field, hint=self._hint(name))
-            entry = Entry(name, name)
-        value = _imported(entry, field)
-        if not entry.target.startswith("debate."):
-            _log.info("using the %s %r from %s", self.kind, name, _origin(entry))
-        return value
+        if name not in self._loaded:
+            entry = self.entries.get(name, Entry(name, name))
+            if ":" not in entry.target:
+                raise ConfigError(f"there is no {self.kind} {name!r}", field=field or self.kind, hint=self._hint(name))
+            module = entry.target.partition(":")[0]
+            if not module.startswith("debate."):
+                package = f" (package {entry.package})" if entry.package else ""
+                _log.info("the %s %r is imported from %s%s", self.kind, name, module, package)
+            self._loaded[name] = _imported(entry, field or self.kind)
+        return self._loaded[name]
 
     def names(self) -> str:
         """Every name, for a sentence: `debate, value, elo (from debate-elo), or MODULE:NAME`."""
@@ -94,11 +99,6 @@ def _offered(point: metadata.EntryPoint) -> Entry:
 
 def _labeled(entry: Entry) -> str:
     return entry.name if entry.package is None else f"{entry.name} (from {entry.package})"
-
-
-def _origin(entry: Entry) -> str:
-    module = entry.target.partition(":")[0]
-    return f"module {module}" if entry.package is None else f"package {entry.package}, module {module}"
 
 
 def _imported(entry: Entry, field: str) -> Any:

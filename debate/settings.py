@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
-from functools import cache
+from functools import cache, cached_property
 from inspect import cleandoc
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
@@ -56,7 +56,7 @@ def result_setting(default: Any, help: str, **other: Any) -> Any:  # noqa: A002
     return setting(default, help, shapes_prompts=False, **other)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Declaration:
     """A setting of a class, as its field declares it."""
 
@@ -74,28 +74,38 @@ class Declaration:
     bounds: Mapping[str, float]
     """`ge`, `gt`, `le`, `lt` -> a number: what pydantic's `Field` takes."""
 
-    @property
+    @cached_property
+    def members(self) -> tuple[Any, ...]:
+        """The members of the type, if it is a union, or else the type itself."""
+        return get_args(self.type) if get_origin(self.type) in (Union, UnionType) else (self.type,)
+
+    @cached_property
     def is_plain(self) -> bool:
         """Whether its values are numbers, texts, flags or None, and so can be checked and recorded as they are."""
-        return all(each in _NOUNS or each is NoneType or get_origin(each) is Literal for each in _members(self.type))
+        return all(each in _NOUNS or each is NoneType or get_origin(each) is Literal for each in self.members)
 
     @property
     def expected(self) -> str:
         """What a value must be, in words: `a whole number, at least 1, or None`; empty for other than plain types."""
         if not self.is_plain:
             return ""
-        text = " or ".join(_noun(each) for each in _members(self.type) if each is not NoneType)
-        if self.bounds:
-            text += f", {' and '.join(f'{_BOUNDS[side]} {bound:g}' for side, bound in self.bounds.items())}"
-        return f"{text}, or None" if NoneType in _members(self.type) else text
+        text = " or ".join(_noun(each) for each in self.members if each is not NoneType)
+        text += f", {self._bounds_in_words}" if self.bounds else ""
+        return f"{text}, or None" if NoneType in self.members else text
 
-    def accepts(self, value: object) -> bool:
-        """Whether a value has the type and lies within the bounds; always so for other than plain types."""
+    def problem(self, value: object) -> str | None:
+        """What keeps a value from having the type and lying within the bounds, or None; None for non-plain types."""
         if not self.is_plain:
-            return True
-        if not any(_has_type(value, each) for each in _members(self.type)):
-            return False
-        return not isinstance(value, int | float) or _is_within(value, **self.bounds)
+            return None
+        if not any(_has_type(value, each) for each in self.members):
+            return f"must be {self.expected}, got {value!r}"
+        if isinstance(value, int | float) and not _is_within(value, **self.bounds):
+            return f"must be {self._bounds_in_words}, got {value:g}"
+        return None
+
+    @property
+    def _bounds_in_words(self) -> str:
+        return " and ".join(f"{_BOUNDS[side]} {bound:g}" for side, bound in self.bounds.items())
 
 
 @cache
@@ -114,9 +124,9 @@ def check_settings(settings: Any, prefix: str = "") -> None:
         ConfigError: naming the first field whose value has the wrong type or lies out of bounds.
     """
     for each in declarations(cast("type[Any]", type(settings))):
-        value = getattr(settings, each.name)
-        if not each.accepts(value):
-            raise ConfigError(f"must be {each.expected}, got {value!r}", field=prefix + each.name)
+        problem = each.problem(getattr(settings, each.name))
+        if problem is not None:
+            raise ConfigError(problem, field=prefix + each.name)
 
 
 def plain_values(settings: Any, *, shapes_prompts: Iterable[bool] = (True, False)) -> dict[str, Any]:
@@ -160,11 +170,6 @@ def _declaration(found: Any, annotation: Any) -> Declaration:
 
 def _is_plain(value: object) -> bool:
     return value is None or isinstance(value, bool | int | float | str)
-
-
-def _members(annotation: Any) -> tuple[Any, ...]:
-    """The members of a union, or the type itself."""
-    return get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
 
 
 def _noun(annotation: Any) -> str:

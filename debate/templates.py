@@ -19,6 +19,7 @@ import jinja2
 from jinja2 import nodes
 from jinja2.exceptions import SecurityError
 from jinja2.meta import find_undeclared_variables
+from jinja2.runtime import LoopContext
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from debate.data_files import data_folder
@@ -37,6 +38,9 @@ _MARK = re.compile(f"\ue000{_NONCE}([\ue001\ue002])")
 MAX_CHARACTERS = 4_000_000
 
 
+_OF_LOOPS = frozenset({"first", "index", "index0", "last", "length", "revindex"})
+
+
 class Trusted(str):
     """Text that we made ourselves and that may stand among the template's own words."""
 
@@ -53,6 +57,8 @@ class _Sandbox(ImmutableSandboxedEnvironment):
         # What templates get is mostly dicts, and jinja2 looks there last, after an AttributeError that costs more.
         if type(obj) is dict and attribute in obj:
             return cast("dict[str, Any]", obj)[attribute]
+        if type(obj) is LoopContext and attribute in _OF_LOOPS:
+            return getattr(obj, attribute)  # pyright: ignore[reportUnknownArgumentType]
         return super().getattr(obj, attribute)
 
     def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
@@ -63,6 +69,7 @@ class _Sandbox(ImmutableSandboxedEnvironment):
 
 
 BUILT_IN_SETS = ("compact",)
+_PRINT_NOTHING = {"whitespace", "comment_begin", "comment", "comment_end", "linecomment"}
 
 
 def _folder(given: Path) -> Path:
@@ -75,7 +82,7 @@ def _folder(given: Path) -> Path:
 
 
 def _finalize(value: Any) -> Any:
-    if isinstance(value, Trusted | int | float):
+    if isinstance(value, (Trusted, int, float)):
         return value
     return f"{_OPEN}{value}{_CLOSE}"
 
@@ -147,8 +154,21 @@ class Templates:
         return self._guard(name, lambda: self._load(name))
 
     def fingerprint(self, *names: str) -> str:
-        """Digest of some templates' sources: what a run records to know whether its prompts changed."""
-        return digest(*(self.source(name) for name in names))
+        """Digest of what some templates can print, by their names: what a run records to know whether prompts changed.
+
+        Comments and the white space inside tags are left out; the order of `names` does not count.
+        """
+        return digest({name: self._tokens(name) for name in names})
+
+    def _tokens(self, name: str) -> list[list[str]]:
+        """The template's source as tokens: kinds and texts. Text on both sides of a comment is one token."""
+        tokens: list[list[str]] = []
+        for _, kind, text in self._guard(name, lambda: list(self._environment.lex(self.source(name)))):
+            if kind == "data" and tokens and tokens[-1][0] == "data":
+                tokens[-1][1] += text
+            elif kind not in _PRINT_NOTHING:
+                tokens.append([kind, text if kind == "data" else text.strip()])
+        return tokens
 
     def _load(self, name: str) -> str:
         assert self._environment.loader is not None

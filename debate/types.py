@@ -1,7 +1,7 @@
 """The values of the domain: what is evaluated, and what was said.
 
-They check themselves when made and never change. They know nothing of prompts, models or files, and
-import nothing of ours but the errors.
+They check themselves when made and never change. `debate.evaluation` turns them into plain data and back, with pydantic
+schemas made from their annotations; nothing here imports pydantic for that.
 
 Axes, here and everywhere: r rounds R, i agents I, j candidates J, k components K.
 """
@@ -14,14 +14,50 @@ import math
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from debate.errors import ConfigError, TaskError
+from debate.settings import check_settings, documented, plain_values, setting
 
-FloatArray = NDArray[np.float64]
+
+class _Lists:
+    """Schema of a float array: nested lists, with null for NaN."""
+
+    @staticmethod
+    def __get_pydantic_core_schema__(source: Any, handler: Any) -> Any:
+        from pydantic_core import core_schema
+
+        return core_schema.no_info_plain_validator_function(
+            lambda data: np.array(data, dtype=np.float64),  # None becomes NaN
+            serialization=core_schema.plain_serializer_function_ser_schema(lambda array: array.tolist()),
+        )
+
+
+@dataclass(frozen=True)
+class _Null:
+    """Schema of a number for which null stands in place of NaN or infinity."""
+
+    value: float
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        from pydantic_core import core_schema
+
+        return core_schema.no_info_before_validator_function(
+            lambda data: self.value if data is None else data,
+            handler.generate_schema(int | float),  # a whole number stays one
+            serialization=core_schema.plain_serializer_function_ser_schema(
+                lambda number: number if math.isfinite(number) else None
+            ),
+        )
+
+
+FloatArray = Annotated[NDArray[np.float64], _Lists]
+FloatOrNaN = Annotated[float, _Null(math.nan)]
+FORBID_UNKNOWN = {"extra": "forbid"}
+"""Configuration for pydantic: a key that is not a field is an error."""
 Status = Literal["ok", "partial", "failed"]
 ScoreStatus = Literal["ok", "failed", "skipped", "penalty", "duplicate"]
 """How a candidate came by its score: `failed` and `skipped` have none, `penalty` and `duplicate` were given theirs."""
@@ -46,8 +82,10 @@ def check_range(name: str, value: float | None, low: float, high: float = _MOST)
 class Scale:
     """The range a score lives in, and its direction. Scales are mixed through `to_unit` alone."""
 
-    low: float = 0.0
-    high: float = 10.0
+    __pydantic_config__ = FORBID_UNKNOWN
+
+    low: Annotated[float, _Null(-math.inf)] = 0.0
+    high: Annotated[float, _Null(math.inf)] = 10.0
     higher_is_better: bool = True
 
     def __post_init__(self) -> None:
@@ -156,6 +194,8 @@ def _content_id(x: str, candidates: tuple[Candidate, ...], context: tuple[str, .
 class Usage:
     """What was asked of the model, in tokens and calls. Adds with `+`."""
 
+    __pydantic_config__ = FORBID_UNKNOWN
+
     prompt_tokens: int = 0
     cached_tokens: int = 0
     """Prompt tokens that were read from the prefix cache."""
@@ -180,6 +220,8 @@ class Usage:
 class Failure:
     """Something that went wrong inside an evaluation, kept as a value. `reason` is a short code."""
 
+    __pydantic_config__ = FORBID_UNKNOWN
+
     reason: str
     message: str
     round: int | None = None
@@ -192,6 +234,8 @@ class Failure:
 class InvalidReply:
     """A reply that could not be read, kept whole, with why."""
 
+    __pydantic_config__ = FORBID_UNKNOWN
+
     text: str
     reason: str
     message: str
@@ -200,6 +244,8 @@ class InvalidReply:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgment:
     """One reply of a judge outside a debate: on one candidate or one of its steps, or a ballot on several."""
+
+    __pydantic_config__ = FORBID_UNKNOWN
 
     candidates: tuple[int, ...]
     """Indices of those it is about, in the order shown."""
@@ -216,7 +262,7 @@ class Judgment:
     text: str = ""
     """The reply, raw."""
     failure: Failure | None = None
-    rejected: tuple[InvalidReply, ...] = ()
+    invalid_replies: tuple[InvalidReply, ...] = ()
     """Replies that could not be read, before this one or until the tries ran out."""
 
 
@@ -224,13 +270,15 @@ class Judgment:
 class Memory:
     """A recalled memory and the parts of its score."""
 
+    __pydantic_config__ = FORBID_UNKNOWN
+
     text: str
     id: str = ""
     collection: str = ""
-    score: float = math.nan
-    relevance: float = math.nan
-    recency: float = math.nan
-    importance: float = math.nan
+    score: FloatOrNaN = math.nan
+    relevance: FloatOrNaN = math.nan
+    recency: FloatOrNaN = math.nan
+    importance: FloatOrNaN = math.nan
     kind: str = ""
     """`episodic`, `semantic` or `reflection`."""
     source: str | None = None
@@ -240,6 +288,8 @@ class Memory:
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Turn:
     """What one agent said in one round. All arrays follow the task's own candidate order, whatever was shown."""
+
+    __pydantic_config__ = FORBID_UNKNOWN
 
     round: int
     """From 0."""
@@ -252,11 +302,11 @@ class Turn:
     comments: tuple[str, ...] = ()
     """One a candidate; empty when the turn failed."""
     failure: Failure | None = None
-    rejected: tuple[InvalidReply, ...] = ()
+    invalid_replies: tuple[InvalidReply, ...] = ()
     """Replies that could not be read, before this one or until the tries ran out."""
     memories: tuple[Memory, ...] = ()
-    neutralised: int = 0
-    """Control strings in the prompt's content that were broken; see `Completion.neutralised`."""
+    escaped_special_tokens: int = 0
+    """Control strings in the prompt's content that were broken; see `Completion.escaped_special_tokens`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,6 +314,20 @@ class Transcript:
     """All turns of a debate, in the order taken."""
 
     turns: tuple[Turn, ...] = ()
+
+    @staticmethod
+    def __get_pydantic_core_schema__(source: Any, handler: Any) -> Any:
+        """As plain data, a transcript is the list of its turns."""
+        from pydantic_core import core_schema
+
+        turns = handler.generate_schema(tuple[Turn, ...])
+        return core_schema.no_info_after_validator_function(
+            Transcript,
+            turns,
+            serialization=core_schema.plain_serializer_function_ser_schema(
+                lambda transcript: transcript.turns, return_schema=turns
+            ),
+        )
 
     def __iter__(self) -> Iterator[Turn]:
         return iter(self.turns)
@@ -276,24 +340,21 @@ class Transcript:
         return tuple(turn for turn in self.turns if turn.round == round)
 
 
+@documented
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sampling:
-    """How the model draws its tokens. None leaves a value to the evaluator, or to the model's own default."""
+    """How a model samples its tokens. None leaves a value to the evaluator, or to the model's own default."""
 
     __pydantic_config__: ClassVar[Any] = {"extra": "forbid"}
 
-    temperature: float | None = None
-    top_p: float | None = None
-    top_k: int | None = None
-    min_p: float | None = None
-    max_tokens: int | None = None
+    temperature: float | None = setting(None, "Sampling temperature; 0 takes the likeliest token.", ge=0)
+    top_p: float | None = setting(None, "Sample from the likeliest tokens of this total probability.", ge=0, le=1)
+    top_k: int | None = setting(None, "Sample from this many of the likeliest tokens; 0 and -1 are all.", ge=-1)
+    min_p: float | None = setting(None, "Least probability of a token, relative to the likeliest one's.", ge=0, le=1)
+    max_tokens: int | None = setting(None, "Upper bound of the reply, in tokens.", ge=1)
 
     def __post_init__(self) -> None:
-        check_range("temperature", self.temperature, 0.0)
-        check_range("top_p", self.top_p, 0.0, 1.0)
-        check_range("top_k", self.top_k, -1)  # 0 and -1 are every token, in vLLM
-        check_range("min_p", self.min_p, 0.0, 1.0)
-        check_range("max_tokens", self.max_tokens, 1)
+        check_settings(self)
 
     def over(self, defaults: Sampling) -> Sampling:
         """These settings, with what is None taken from `defaults`."""
@@ -302,5 +363,4 @@ class Sampling:
 
     def to_dict(self) -> dict[str, Any]:
         """What is set, by name."""
-        names = ("temperature", "top_p", "top_k", "min_p", "max_tokens")
-        return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        return {name: value for name, value in plain_values(self).items() if value is not None}

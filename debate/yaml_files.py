@@ -288,7 +288,8 @@ def _fields_of(model: Any) -> Mapping[str, FieldInfo]:
 
 def _model_in(annotation: Any) -> Any:
     """The model, dataclass or named tuple inside `list[Model]`, `Model | None` and the like."""
-    if hasattr(annotation, "model_fields") or is_dataclass(annotation) or hasattr(annotation, "_fields"):
+    is_model = any(hasattr(annotation, name) for name in ("model_fields", "__dataclass_fields__", "_fields"))
+    if is_model and isinstance(annotation, type):  # `Annotated` shows the attributes of what it annotates
         return annotation
     return next((model for arg in get_args(annotation) if (model := _model_in(arg))), None)
 
@@ -320,6 +321,8 @@ _WORDS = {
     "float_type": "must be a number, got {given}",
     "int_type": "must be a whole number, got {given}",
     "int_from_float": "must be a whole number, got {given}",
+    "int_parsing": "must be a whole number, got {given}",
+    "float_parsing": "must be a number, got {given}",
     "bool_type": "must be true or false, got {given}",
     "list_type": "must be a list, got {given}",
     "tuple_type": "must be a list, got {given}",

@@ -1,25 +1,33 @@
-"""The Game of 24 as a worked example: reach 24 from four numbers with + - * / (Tree of Thoughts).
+"""The Game of 24 by beam search: reach 24 from four numbers with + - * / (Tree of Thoughts, Yao et al. 2023).
+
+    python examples/game24.py "4 9 10 13" --model NAME
+    python examples/game24.py                               # valued by trying all moves; seconds, anywhere
+
+A thought is a line per move:
 
     4 + 8 = 12 (left: 6 12 9)
-    ...
 
-A thought is such lines, one a move. The proposer is a callback that makes every possible move; who values the thoughts
-is open: `by_model` asks the model whether 24 can still be reached, `by_search` finds it out.
+The proposer makes every possible move. Who values the thoughts is open: `by_model` asks the model whether 24 can still
+be reached, `by_search` finds it out. Exit code 3: no solution was found; 2: bad input; 4: the engine failed.
 """
 
 from __future__ import annotations
 
+import argparse
 import re
+import sys
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import lru_cache
 from itertools import permutations
 
-from debate.evaluators.callback import CallbackEvaluator
-from debate.evaluators.value import ValueEvaluator
+from debate import CallbackEvaluator, Engine, Scale, ValueEvaluator
+from debate.backends import Scripted
+from debate.config.settings import RunSettings
+from debate.errors import BackendError, DebateError
 from debate.parsing.values import LabelMap
 from debate.scorers.scales import scored_on
-from debate.types import Scale
+from debate.search import beam
 
 LABELS = LabelMap({"sure": 20.0, "likely": 1.0, "impossible": 0.001})
 """Tree of Thoughts' worth of the words."""
@@ -83,3 +91,31 @@ def _results(a: Fraction, b: Fraction) -> Iterator[tuple[str, Fraction]]:
     yield "*", a * b
     if b:
         yield "/", a / b
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Parse the command line and run; returns the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("numbers", nargs="?", default="4 9 10 13")
+    for flag in ("--model", "--backend", "--base-url", "--seed"):
+        parser.add_argument(flag, help="as for `debate run`")
+    options = parser.parse_args(arguments)
+    try:
+        settings = RunSettings.read(
+            None, {name: value for name, value in vars(options).items() if value and name != "numbers"}
+        )
+        backend = Scripted(lambda call: "") if settings.model is None else settings.open_backend()
+        valued = by_search() if settings.model is None else by_model()
+        with Engine(backend, seed=settings.seed) as engine:
+            found = beam(engine, options.numbers, propose, valued, width=5, depth=3, is_solved=is_solved)
+    except DebateError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 4 if isinstance(error, BackendError) else 2
+    if not found.is_solved:
+        return 3
+    print(found.best[0].text, end="")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,15 +1,15 @@
-"""Optimise a prompt: debates score its responses, and what they say of the weak ones rewrites it.
+"""Optimize a prompt: debates score its responses, and what they say of the weak ones rewrites it.
 
-    python scripts/optimise_prompt.py --prompt "Answer." --data train.jsonl --model NAME
-    python scripts/optimise_prompt.py                       # sums and a scripted model; seconds, anywhere
+    python examples/optimize_prompt.py --prompt "Answer." --data train.jsonl --model NAME
+    python examples/optimize_prompt.py                       # sums and a scripted model; seconds, anywhere
 
 One step: every prompt of the pool answers the same few inputs; each input is one debate over the responses, so all
 prompts are compared side by side; all debates go through one `evaluate_batch`. The `--beam` best prompts stay. Parents
 are drawn from them by the softmax of their scores, and a rewriter gets a parent's weakest responses with
 `Evaluation.feedback` as a textual gradient (arXiv 2305.03495) and proposes a new prompt for the next pool.
 
-The data is JSONL, {"x": ..., "reference": ...} a line. With references, which the agents see as context, this is the
-supervised prompt optimisation of "TextEvolve Evaluate" (Yucha, 2024); without, its unsupervised upscaling. Scores are
+The data is JSONL, {"x": ..., "reference": ...} per line. With references, which the agents see as context, this is the
+supervised prompt optimization of "TextEvolve Evaluate" (Yucha, 2024); without, its unsupervised upscaling. Scores are
 comparable within a step, not across steps: each draws its own inputs. A prompt without a score for an input that was
 scored is unscored, never 0, and leaves the pool. `--no-feedback` is the control: rewriting blindly.
 
@@ -29,12 +29,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from asking import Asked, add_model_flags, open_model, prompt_of, settings_of
 
-from debate import Candidate, DebateEvaluator, Engine, Evaluation, Task
-from debate.backends import Call
-from debate.cli.console import escape_controls, visible_lines
+from debate import Candidate, Engine, Evaluation, Sampling, Task
+from debate.backends import Call, Scripted
+from debate.config.settings import RunSettings
 from debate.errors import BackendError, BackendUnavailableError, ConfigError, DebateError, TaskError
+from debate.evaluators.base import Evaluator
 from debate.hashing import derive
 from debate.scoring.tensor import softmax
 from debate.selection import keep_best, sample
@@ -79,20 +79,19 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Optimiser:
+class Optimizer:
     """The search: what it works with, and how wide it goes."""
 
     engine: Engine
-    model: Asked
-    evaluator: DebateEvaluator
+    evaluator: Evaluator
     beam: int = 2
     inputs: int = 3
     seed: int = 0
     with_feedback: bool = True
+    sampling: Sampling = Sampling(temperature=0.7, max_tokens=1024)
 
     def search(self, start: str, examples: Sequence[Example], steps: int) -> Iterator[Step]:
         """Score the start, then `steps` times rewrite and score. Ends early when nothing was scored."""
-        self.engine.start()
         pool = [start]
         for n in range(steps + 1):
             step = self.judge(pool, self.draw_inputs(examples, n))
@@ -110,8 +109,7 @@ class Optimiser:
 
     def judge(self, prompts: list[str], examples: Sequence[Example]) -> Step:
         """Answer every input under every prompt, and debate each input's responses."""
-        asked = [prompt_of(prompt, example.x) for example in examples for prompt in prompts]
-        answers = self.model.complete(asked, "generator", self.seed)
+        answers = self.ask([(prompt, example.x) for example in examples for prompt in prompts])
         tasks: list[Task] = []
         for n, example in enumerate(examples):
             its_own = answers[n * len(prompts) : (n + 1) * len(prompts)]
@@ -126,12 +124,11 @@ class Optimiser:
         return Step(prompts, tasks, evaluations, keep_best(scores, self.beam), scores)
 
     def rewrite(self, step: Step, n: int) -> list[str]:
-        """One proposal a drawn parent; a reply without a prompt in it is no proposal."""
+        """One proposal per drawn parent; a reply without a prompt in it is no proposal."""
         probabilities = softmax(step.scores[step.kept])  # (at most beam,)
         draws = [sample(probabilities, derive(self.seed, "parent", n, m)) for m in range(self.beam)]
-        parents = [step.kept[draw] for draw in draws if draw is not None]
-        asked = [prompt_of(REWRITE, self.gradient(step, p)) for p in parents]
-        replies = self.model.complete(asked, "rewriter", derive(self.seed, "rewrite", n))
+        parents = [step.kept[draw] for draw in draws]
+        replies = self.ask([(REWRITE, self.gradient(step, p)) for p in parents])
         found = [PROPOSAL.findall(reply) for reply in replies if reply is not None]
         return [proposals[-1].strip() for proposals in found if proposals and proposals[-1].strip()]
 
@@ -146,6 +143,15 @@ class Optimiser:
                     cases.append((float(evaluation.scores[j]), shown))
         weakest = sorted(cases, key=lambda case: case[0])[:n_weak]
         return "\n\n".join([f"# Prompt\n<prompt>{step.prompts[p]}</prompt>", *(shown for _, shown in weakest)])
+
+    def ask(self, prompts: Sequence[tuple[str, str]]) -> list[str | None]:
+        """The model's answers to pairs of system and user message, without thoughts; None where a call failed."""
+        chats = [[{"role": "system", "content": system}, {"role": "user", "content": user}] for system, user in prompts]
+        completions = self.engine.generate(chats, sampling=self.sampling)
+        for failure in filter(None, (completion.failure for completion in completions)):
+            print(f"a call failed: {failure.message}", file=sys.stderr)
+        texts = [None if completion.failure else completion.text for completion in completions]
+        return [None if text is None else text.rpartition("</think>")[2].strip() for text in texts]
 
 
 def prompt_scores(tasks: Sequence[Task], evaluations: Sequence[Evaluation], n_prompts: int) -> FloatArray:
@@ -179,35 +185,44 @@ def read_examples(path: Path) -> list[Example]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Parse the command line and do it; returns the exit code."""
+    """Parse the command line and run; returns the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--prompt", default=START, help="the prompt to start from")
     parser.add_argument("--data", type=Path, help="JSONL of inputs, with references or without; sums by default")
     parser.add_argument("--steps", type=int, default=6, help="how often prompts are rewritten")
-    parser.add_argument("--beam", type=int, default=2, help="prompts kept, and parents drawn, a step")
-    parser.add_argument("--inputs", type=int, default=3, help="inputs answered a step")
+    parser.add_argument("--beam", type=int, default=2, help="prompts kept, and parents drawn, per step")
+    parser.add_argument("--inputs", type=int, default=3, help="inputs answered per step")
     parser.add_argument("--no-feedback", action="store_true", help="the control: rewrite without the judges' words")
-    add_model_flags(parser)
+    for flag in ("--model", "--backend", "--base-url", "--seed"):
+        parser.add_argument(flag, help="as for `debate run`")
+    parser.add_argument("--config", type=Path, help="YAML of further settings, as for `debate run`")
     options = parser.parse_args(arguments)
     try:
         if min(options.steps, options.beam, options.inputs) < 1:
             raise ConfigError("--steps, --beam and --inputs must be at least 1")
-        settings = settings_of(options)
+        given = {name: getattr(options, name) for name in ("model", "backend", "base_url", "seed")}
+        settings = RunSettings.read(options.config, {name: value for name, value in given.items() if value is not None})
         if settings.model is None and options.data is not None:
             raise ConfigError("the scripted model can do its own sums only: give a --model", field="data")
-        model = open_model(settings, scripted)
+        backend = Scripted(scripted) if settings.model is None else settings.open_backend()
         examples = SUMS if options.data is None else read_examples(options.data)
-        evaluator = settings.make_evaluator()
-        with Engine(model, seed=settings.seed) as engine:
-            optimiser = Optimiser(
-                engine, model, evaluator, options.beam, options.inputs, settings.seed, not options.no_feedback
+        sampling = Sampling(temperature=settings.temperature, top_p=settings.top_p, max_tokens=1024)
+        with Engine(backend, seed=settings.seed) as engine:
+            optimizer = Optimizer(
+                engine,
+                settings.make_evaluator(),
+                options.beam,
+                options.inputs,
+                settings.seed,
+                not options.no_feedback,
+                sampling,
             )
-            best = report(optimiser.search(options.prompt, examples, options.steps))
+            best = report(optimizer.search(options.prompt, examples, options.steps))
     except DebateError as error:
         print(f"error: {error}", file=sys.stderr)
         return 4 if isinstance(error, BackendError) else 2
     if best is not None:
-        print(visible_lines(best))
+        print(best)
     return 3 if best is None else 0
 
 
@@ -218,12 +233,10 @@ def report(steps: Iterator[Step]) -> str | None:
         unscored = int(np.isnan(step.scores).sum())
         print(f"step {n}: {len(step.prompts)} prompts, {unscored} of them unscored", file=sys.stderr)
         for p in step.kept:
-            print(f"  {step.scores[p]:5.2f}  {escape_controls(step.prompts[p])}", file=sys.stderr)
+            print(f"  {step.scores[p]:5.2f}  {step.prompts[p]}", file=sys.stderr)
         if not step.kept:
             reasons = {evaluation.error for evaluation in step.evaluations if evaluation.error}
-            print(
-                f"nothing was scored: {escape_controls('; '.join(sorted(reasons)) or 'no responses')}", file=sys.stderr
-            )
+            print(f"nothing was scored: {'; '.join(sorted(reasons)) or 'no responses'}", file=sys.stderr)
         best = step.prompts[step.kept[0]] if step.kept else None
     return best
 
@@ -248,13 +261,9 @@ CANDIDATE = re.compile(r"\[candidate ([A-Z]+) (\w+)\]\n(.*?)\n\[/candidate \1 \2
 def scripted(call: Call) -> str:
     """A model that does what its prompt says and no more, judges by three faults, and cures what it reads of."""
     system, user = (message["content"] for message in call.messages)
-    match call.info["agent"]:
-        case "generator":
-            return answer_sum(system, user)
-        case "rewriter":
-            return cure_one(user, call.seed)
-        case agent:
-            return judge_sums(call, user, strictness=0.5 if agent == "Critic" else 0.0)
+    if call.schema is not None:
+        return judge_sums(call, user, strictness=0.5 if call.info["agent"] == "Critic" else 0.0)
+    return cure_one(user, call.seed) if system == REWRITE else answer_sum(system, user)
 
 
 def answer_sum(prompt: str, x: str) -> str:

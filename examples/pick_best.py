@@ -1,15 +1,15 @@
 """Pick the best candidate of every task of an eval set: a batch job in one screen.
 
-    python scripts/pick_best.py tasks.jsonl --model NAME --out best.jsonl
-    python scripts/pick_best.py                             # the demo's tasks, a scripted model; seconds, anywhere
+    python examples/pick_best.py tasks.jsonl --model NAME --out best.jsonl
+    python examples/pick_best.py                             # the demo's tasks, a scripted model; seconds, anywhere
 
-Reads tasks as a stream, debates many at once, and writes one line a task as it finishes, in no fixed order:
+Reads tasks as a stream, debates many at once, and writes one line per task as it finishes, in no fixed order:
 
     {"id": "capital", "selected": 0, "text": "Canberra.", "score": 8.4, "probability": 0.93, "status": "ok"}
 
 `score` is the selected candidate's, on 0..10, and `probability` its share of the softmax. A task that no agent could
 score has null in these places: nothing is picked for it, it is named on stderr, and the exit code is 3 (0: everything
-was picked; 2: bad input; 4: the engine failed). Nothing is resumed here; that is what `debate run` does.
+was picked; 2: bad input; 4: the engine failed). For a run that can be resumed, use `debate run`.
 """
 
 from __future__ import annotations
@@ -23,24 +23,23 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, TextIO
 
-from debate import DebateEvaluator, Engine, Evaluation, Task
+from debate import Engine, Evaluation, Task
 from debate.backends import Backend, Call, Scripted
 from debate.config.settings import RunSettings
 from debate.dataset.evalset import EvalSet
 from debate.errors import BackendError, ConfigError, DebateError
+from debate.evaluators.base import Evaluator
 from debate.runtime.scheduler import with_unique_ids
 
-DEMO = Path(__file__).with_name("demo_tasks.jsonl")
+DEMO = Path(__file__).parents[1] / "scripts" / "demo_tasks.jsonl"
 
 
-def pick(engine: Engine, evaluator: DebateEvaluator, tasks: Iterable[Task]) -> Iterator[dict[str, Any]]:
-    """One row a task, as they finish. Only the tasks under way are held, so an eval set of any size will do."""
+def pick(engine: Engine, evaluator: Evaluator, tasks: Iterable[Task]) -> Iterator[dict[str, Any]]:
+    """One row per task, as they finish. Only the tasks in progress are held, so an eval set may have any size."""
     under_way: dict[str, Task] = {}
 
     def remembered() -> Iterator[Task]:
-        for task in with_unique_ids(
-            tasks
-        ):  # equal tasks without an id get names of their own here, not only in the engine
+        for task in with_unique_ids(tasks):  # equal tasks without an id get names of their own here already
             under_way[task.id] = task
             yield task
 
@@ -49,7 +48,7 @@ def pick(engine: Engine, evaluator: DebateEvaluator, tasks: Iterable[Task]) -> I
 
 
 def row(task: Task, evaluation: Evaluation) -> dict[str, Any]:
-    """What is written of one task; null where nothing was selected."""
+    """The output for one task; null where nothing was selected."""
     j = evaluation.selected
     return {
         "id": task.id,
@@ -75,24 +74,20 @@ def write(rows: Iterable[dict[str, Any]], total: int, out: TextIO) -> int:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Parse the command line and do it; returns the exit code."""
+    """Parse the command line and run; returns the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("evalset", type=Path, nargs="?", default=DEMO, help="JSONL, one task a line; the demo's")
+    parser.add_argument("evalset", type=Path, nargs="?", default=DEMO, help="JSONL; by default the demo's tasks")
     parser.add_argument("--out", type=Path, help="file to write, made anew; stdout by default")
     parser.add_argument("--limit", type=int, help="only the first so many tasks")
-    parser.add_argument("--model", help="model name, or the folder of one")
-    parser.add_argument("--backend", help="vllm (default), openai or ollama")
-    parser.add_argument("--base-url", help="address of the server, for openai and ollama")
+    for flag in ("--model", "--backend", "--base-url", "--seed"):
+        parser.add_argument(flag, help="as for `debate run`")
     parser.add_argument("--config", type=Path, help="YAML of further settings, as for `debate run`")
-    parser.add_argument("--seed", type=int, help="of the run")
-    parser.add_argument("--scripted", action="store_true", help="no model, a rule; the default without a model")
     options = parser.parse_args(arguments)
     try:
         names = ("limit", "model", "backend", "base_url", "seed")
         given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
         settings = RunSettings.read(options.config, given)
-        is_scripted = options.scripted or settings.model is None
-        backend: Backend = Scripted(judge) if is_scripted else settings.open_backend()
+        backend: Backend = Scripted(judge) if settings.model is None else settings.open_backend()
         evaluator = settings.make_evaluator()
         # Read through once: a broken line is known before a model is loaded and before the old --out is emptied.
         evalset = EvalSet(options.evalset, settings.limit)
@@ -123,7 +118,7 @@ CANDIDATE = re.compile(r"\[candidate ([A-Z]+) (\w+)\]\n(.*?)\n\[/candidate \1 \2
 
 
 def judge(call: Call) -> str:
-    """Score a candidate by how many of the input's longer words it takes up. No judgement, but a repeatable one."""
+    """Score a candidate by how many of the input's longer words it takes up: a repeatable rule."""
     assert call.schema is not None
     shown = call.messages[-1]["content"]
     wanted = words(shown.partition("# Candidates")[0])

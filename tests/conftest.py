@@ -31,9 +31,16 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+NEED_VLLM = {"tiny_model", "vllm_engine"}
+"""Fixtures that need vLLM, or torch to write a model's weights: a test with one of them is marked `vllm`."""
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """vLLM's own warnings are not ours to mend; those tests alone let them pass, and they run last."""
+    """Tests on vLLM run last, and alone let its warnings pass."""
     for item in items:
+        if isinstance(item, pytest.Function) and NEED_VLLM & set(item.fixturenames):
+            item.add_marker(pytest.mark.vllm)
         if item.get_closest_marker("vllm"):
             item.add_marker(pytest.mark.filterwarnings("ignore"))
     items.sort(key=lambda item: item.get_closest_marker("vllm") is not None)

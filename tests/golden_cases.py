@@ -457,6 +457,19 @@ def cases() -> dict[str, Case]:
 
 # ---- What is kept
 
+RENAMED = {"samples": "judgments", "rejected": "invalid_replies", "neutralised": "escaped_special_tokens"}
+"""Keys of an evaluation's JSON that were called otherwise when the files were made."""
+
+
+def with_new_keys(data: Any) -> Any:
+    """What 0.1.0 wrote of evaluations, with the keys of now; `details` is the evaluators' own."""
+    if isinstance(data, list):
+        return [with_new_keys(each) for each in cast("list[Any]", data)]
+    if not isinstance(data, dict):
+        return data
+    items = cast("dict[str, Any]", data).items()
+    return {RENAMED.get(key, key): value if key == "details" else with_new_keys(value) for key, value in items}
+
 
 def sha(value: object) -> str:
     """SHA-256 of a value as compact JSON, the order of keys preserved."""

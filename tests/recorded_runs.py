@@ -36,6 +36,7 @@ from typing import Any, cast
 
 import debate
 from tests.backends.fake_server import HANG, FakeServer, Reply, Request, completion, failing
+from tests.golden_cases import with_new_keys
 
 RUNS = Path(__file__).parent / "data" / "runs"
 TASKS = "tasks.jsonl"
@@ -152,7 +153,7 @@ def called(arguments: Sequence[str], cwd: Path) -> subprocess.CompletedProcess[s
 def results(folder: Path) -> list[dict[str, Any]]:
     """The results of a run by task id, without what depends on the machine and the moment."""
     lines = (folder / "results.jsonl").read_text(encoding="utf-8").splitlines()
-    return sorted((_timeless(json.loads(line)) for line in lines), key=lambda each: each["task_id"])
+    return sorted((_timeless(with_new_keys(json.loads(line))) for line in lines), key=lambda each: each["task_id"])
 
 
 def _timeless(value: Any) -> Any:

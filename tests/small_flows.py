@@ -24,6 +24,8 @@ PROFILE = Profile(
     (Persona("Critic", "You look for faults."), Persona("Reader", "You read for pleasure.")),
     (Component("clarity", "Is it clear?"), Component("truth", "Is it true?", 0.5)),
 )
+WIDE = Scale(-100.0, 100.0)
+"""Of sums of replies."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,7 @@ class FlowEvaluator:
     models: frozenset[str] = frozenset()
     size: Callable[[Task], Footprint] = lambda task: Footprint(characters=30, replies=1, max_tokens=10)
     name: str = "small"
-    scale: Scale = Scale()
+    scale: Scale = WIDE
 
     def flow(self, task: Task, run: RunContext) -> Flow[Evaluation]:
         return self.body(task, run)
@@ -64,6 +66,7 @@ def scored(task: Task, score: float, **more: Any) -> Evaluation:
         scores=np.full(n, score),  # (J,)
         probabilities=np.full(n, 1 / n),  # (J,)
         selected=0,
+        scale=WIDE,
         **more,
     )
 

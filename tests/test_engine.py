@@ -111,9 +111,9 @@ def test_equal_tasks_are_told_apart_and_equal_ids_are_refused() -> None:
             f"{same.id}-2",
         }
         twice = [Task("x", ["a"], id="one"), Task("y", ["a"], id="one")]
-        with pytest.raises(TaskError, match="'one' stands twice"):
+        with pytest.raises(TaskError, match="duplicate id 'one'"):
             engine.evaluate_batch(twice, asks(1))
-        with pytest.raises(TaskError, match="'one' stands twice"):
+        with pytest.raises(TaskError, match="duplicate id 'one'"):
             list(engine.iter_evaluate(twice, asks(1)))
 
 

@@ -96,7 +96,7 @@ def test_the_names_for_type_checkers_are_the_names_at_run_time() -> None:
     tree = ast.parse((PACKAGE / "__init__.py").read_text(encoding="utf-8"))
     [block] = [node for node in tree.body if isinstance(node, ast.If)]
     typed = {
-        alias.asname: (node.module, alias.name)
+        alias.asname or alias.name: (node.module, alias.name)
         for node in block.body
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
@@ -206,3 +206,23 @@ def test_there_are_fewer_than_190_files() -> None:
 @pytest.mark.parametrize("path", sources(), ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_files_are_named_for_what_they_hold(path: Path) -> None:
     assert not {path.stem, *path.relative_to(PACKAGE).parts} & {"utils", "helpers", "common", "manager"}
+
+
+TESTS = Path(__file__).parent
+OF_THE_WHOLE = {"whole", "docs", "examples", "scripts"}
+"""Folders of tests that are of no one module."""
+AT_THE_ROOT = {"golden", "package", "recorded_runs", "required", "wheel"}
+"""Tests of the whole that stand beside these folders."""
+
+
+def files_of_tests() -> list[Path]:
+    return [path for path in sorted(TESTS.rglob("test_*.py")) if path.relative_to(TESTS).parts[0] not in OF_THE_WHOLE]
+
+
+@pytest.mark.parametrize("path", files_of_tests(), ids=lambda path: str(path.relative_to(TESTS)))
+def test_tests_mirror_the_package(path: Path) -> None:
+    """A test file is named for its folder, or for a module or folder there: `test_run.py`, `test_run_resumed.py`."""
+    folder, name = PACKAGE / path.relative_to(TESTS).parent, path.stem.removeprefix("test_")
+    names = {each.stem for each in folder.iterdir()} | {folder.name} if folder.is_dir() else set[str]()
+    names |= AT_THE_ROOT if folder == PACKAGE else set()
+    assert any(name == each or name.startswith(f"{each}_") for each in names)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from typing import Annotated
 
@@ -50,6 +51,20 @@ def _top(
 
         typer.echo(__version__)
         raise typer.Exit
+    _say_what_is_imported()
+
+
+def _say_what_is_imported() -> None:
+    """Show on stderr which modules are imported that are not ours."""
+    log = logging.getLogger("debate.registry")
+    log.setLevel(logging.INFO)
+    if not log.handlers:
+        log.addHandler(_Stderr())
+
+
+class _Stderr(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        typer.echo(record.getMessage(), err=True)
 
 
 def main() -> None:

@@ -53,7 +53,7 @@ def render(evaluation: Evaluation, view: View, task: Task | None = None) -> Iter
     yield from _agreement(evaluation)
     yield from details(evaluation)
     yield ""
-    if _has_rejected(evaluation) and not view.raw:
+    if _has_invalid_replies(evaluation) and not view.raw:
         yield line("Some replies could not be read: --raw shows what they said.", "dim")
     yield line(_usage(evaluation), "dim")
 
@@ -149,11 +149,11 @@ def _turn(turn: Turn, components: tuple[str, ...], view: View) -> Iterator[Rende
             yield block(f"- {escape_controls(memory.text)}{_memory_score(memory)}", indent=4, style="dim")
     if turn.failure is not None:
         yield block(f"failed ({turn.failure.reason}): {turn.failure.message}", style="red")
-    yield from _rejected(turn.rejected, view)
+    yield from _invalid_replies(turn.invalid_replies, view)
     if turn.failure is None:
         yield from _spoken(turn, components, view)
-    if turn.neutralised:
-        yield block(f"control strings neutralised in the prompt: {turn.neutralised}", style="dim")
+    if turn.escaped_special_tokens:
+        yield block(f"special tokens escaped in the prompt: {turn.escaped_special_tokens}", style="dim")
     yield ""
 
 
@@ -166,8 +166,8 @@ def _memory_score(memory: Memory) -> str:
     return f" (score {memory.score:.2f}: {parts}{source})"
 
 
-def _rejected(rejected: tuple[InvalidReply, ...], view: View) -> Iterator[RenderableType]:
-    for n, each in enumerate(rejected):
+def _invalid_replies(replies: tuple[InvalidReply, ...], view: View) -> Iterator[RenderableType]:
+    for n, each in enumerate(replies):
         yield block(f"reply {n + 1} could not be read ({each.reason}): {each.message}", style="yellow")
         if view.raw:
             yield block(each.text or "(empty)", indent=6)
@@ -257,9 +257,9 @@ def _labels(evaluation: Evaluation) -> Mapping[str, int] | None:
     return turns[0].labels if turns else None
 
 
-def _has_rejected(evaluation: Evaluation) -> bool:
-    own = (*evaluation.transcript, *evaluation.samples)
-    return any(each.rejected for each in own) or any(map(_has_rejected, evaluation.members))
+def _has_invalid_replies(evaluation: Evaluation) -> bool:
+    own = (*evaluation.transcript, *evaluation.judgments)
+    return any(each.invalid_replies for each in own) or any(map(_has_invalid_replies, evaluation.members))
 
 
 def _number(value: float, form: str, missing: str = "-") -> str:

@@ -17,12 +17,12 @@ from debate.types import Judgment
 
 def samples(evaluation: Evaluation, *, raw: bool) -> Iterator[RenderableType]:
     """Every reply, with what was read in it."""
-    if evaluation.samples:
+    if evaluation.judgments:
         yield ""
         yield heading("Replies")
-    for sample in evaluation.samples:
+    for sample in evaluation.judgments:
         yield line(f"{about(sample)}: {found(sample)}", "bold")
-        for n, each in enumerate(sample.rejected):
+        for n, each in enumerate(sample.invalid_replies):
             yield block(f"reply {n + 1} could not be read ({each.reason}): {each.message}", style="yellow")
             if raw:
                 yield block(each.text or "(empty)", indent=6)

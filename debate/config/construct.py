@@ -226,5 +226,5 @@ _CONVERSIONS: dict[Any, Callable[[Any, str], Any]] = {
     StepJudge: _judge,
     Scale: _scale,
     Penalty: _penalty,
-    collections.abc.Callable: _function,
+    collections.abc.Callable: _function,  # pyright: ignore[reportUnknownMemberType]
 }

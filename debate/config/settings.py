@@ -10,7 +10,8 @@ import inspect
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, cast, get_args, get_origin
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, create_model
 from pydantic.fields import FieldInfo
@@ -65,7 +66,7 @@ def _setting(
     env: an environment variable that stands for the flag.
     may_change: whether a run may be resumed with another value.
     """
-    about = {"panel": panel, "flag": flag, "env": env, "may_change": may_change}
+    about: dict[str, Any] = {"panel": panel, "flag": flag, "env": env, "may_change": may_change}
     return Field(default=default, description=text, json_schema_extra=about, **bounds)
 
 
@@ -167,9 +168,8 @@ def _of_a_debate() -> Iterator[tuple[str, Any]]:
     for each in declarations(DebateEvaluator):
         if each.name != "sampling":
             flag = "--weight" if each.name == "weights" else None
-            may_change = not each.shapes_prompts
-            declared = _setting(each.default, each.help, "Debate", flag=flag, may_change=may_change, **each.bounds)
-            yield each.name, (each.file_type, declared)
+            about: dict[str, Any] = {"flag": flag, "may_change": not each.shapes_prompts, **each.bounds}
+            yield each.name, (each.file_type, _setting(each.default, each.help, "Debate", **about))
 
 
 if TYPE_CHECKING:
@@ -272,30 +272,66 @@ class SettingRow:
     name: str
     """Key in a YAML file."""
     flag: str
-    annotation: Any
-    default: Any
+    kind: Any
+    """bool, int, float, str, Path, dict, tuple or a `Literal`; None apart."""
+    type: str
+    """The same in words, with `none` where that is a value: `number|none`."""
+    default: str
+    """Empty where the default is None, or nothing."""
+    bounds: str
+    """Such as `>= 1`; empty where there are none."""
     help: str
     panel: str
     """One of `PANELS`."""
     env: str | None
+    """Environment variable that stands for the flag."""
     may_change: bool
     """Whether a run may be resumed with another value."""
+    keeps_text: bool
+    """Whether the values of a mapping are text, and not YAML."""
 
 
 def settings_table() -> list[SettingRow]:
-    """Every setting of a run, for the command line and the docs."""
-    return [_row(name, field) for name, field in RunSettings.model_fields.items()]
+    """Every setting of a run, for the command line and the docs, by panel."""
+    rows = [_row(name, field) for name, field in RunSettings.model_fields.items()]
+    return sorted(rows, key=lambda row: PANELS.index(row.panel))
 
 
 def _row(name: str, field: FieldInfo) -> SettingRow:
     about = cast("dict[str, Any]", field.json_schema_extra)
+    several = get_args(field.annotation) if get_origin(field.annotation) in (Union, UnionType) else (field.annotation,)
+    kind = next(each for each in several if each is not NoneType)
+    is_duration = get_origin(kind) is Annotated
+    kind = get_args(kind)[0] if is_duration else kind
+    words = ["time"] if is_duration else map(str, get_args(kind)) if get_origin(kind) is Literal else [_word(kind)]
     return SettingRow(
         name=name,
         flag=about["flag"] or f"--{name.replace('_', '-')}",
-        annotation=field.annotation,
-        default=field.default,
+        kind=kind if get_origin(kind) in (None, Literal) else get_origin(kind),
+        type="|".join([*words, *(["none"] if NoneType in several else [])]),
+        default=_shown(field.default),
+        bounds=", ".join(
+            f"{sign} {getattr(each, side):g}"
+            for each in field.metadata
+            for side, sign in _SIGNS.items()
+            if hasattr(each, side)
+        ),
         help=field.description or "",
         panel=about["panel"],
         env=about["env"],
         may_change=about["may_change"],
+        keeps_text=get_args(kind)[1:] == (str,),
     )
+
+
+_SIGNS = {"ge": ">=", "gt": ">", "le": "<=", "lt": "<"}
+_WORDS = {bool: "true|false", int: "integer", float: "number", str: "text", Path: "path", dict: "key=value"}
+
+
+def _shown(default: Any) -> str:
+    return "" if default in (None, {}, ()) else str(default).lower() if isinstance(default, bool) else str(default)
+
+
+def _word(kind: Any) -> str:
+    origin = get_origin(kind) or kind
+    return _WORDS[get_args(kind)[0] if origin is tuple else origin]

@@ -18,16 +18,16 @@ __all__ = ["BaseEvaluator", "ChecksTasks", "Evaluator", "Footprint", "PromptingE
 
 @dataclass(frozen=True, slots=True)
 class Footprint:
-    """How much one evaluation may put into the KV cache at its longest, for admission."""
+    """Upper bound of what one evaluation holds in the KV cache, by which the scheduler admits evaluations."""
 
     characters: int
-    """Of the prompt before any reply."""
+    """Characters of the prompt before any reply."""
     replies: int
-    """How many replies the last prompt can hold, itself included."""
+    """Replies that the last prompt can hold, its own included."""
     max_tokens: int
-    """Upper bound of one reply."""
+    """Upper bound of one reply, in tokens."""
     prompts: int = 1
-    """How many such prompts grow side by side without a common beginning."""
+    """Number of such prompts that grow side by side without a common prefix."""
 
 
 class Evaluator(Protocol):
@@ -49,21 +49,21 @@ class Evaluator(Protocol):
         ...
 
     def flow(self, task: Task, run: RunContext) -> Flow[Evaluation]:
-        """A fresh flow that evaluates `task`. Deterministic in `task`, `run` and the replies it is sent."""
+        """A new flow that evaluates `task`; it depends on `task`, `run` and the replies that it is sent alone."""
         ...
 
     def footprint(self, task: Task) -> Footprint:
-        """Upper bound of what the flow's longest prompt holds."""
+        """Upper bound of the size of the flow's longest prompt."""
         ...
 
     def check(self) -> None:
-        """Raise an `InputError` for what can be known to be wrong before any model is loaded."""
+        """Raise an `InputError` for settings that can be found wrong before a model is loaded."""
         ...
 
     def describe(self) -> dict[str, Any]:
-        """The settings as plain data: what a run records to know whether it is the same.
+        """The settings as plain data: the part of a run's identity that is the evaluator's.
 
-        Those under the key `aggregation`, at any depth, shape no prompt: they may change when a run goes on.
+        Those under the key `aggregation`, at any depth, shape no prompt and may change when a run is resumed.
         """
         ...
 
@@ -78,7 +78,7 @@ class ChecksTasks(Protocol):
 
 
 def check_task(evaluators: Iterable[Evaluator], task: Task) -> None:
-    """Refuse a task that one of some evaluators cannot evaluate.
+    """Check that every evaluator can evaluate a task.
 
     Raises:
         TaskError: naming the field.
@@ -90,23 +90,19 @@ def check_task(evaluators: Iterable[Evaluator], task: Task) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class BaseEvaluator:
-    """An evaluator's settings of selection, which shape no prompt, and defaults for one that asks no model itself.
+    """Base of an evaluator: settings of selection, and defaults for one that asks no model itself.
 
-    A subclass adds `name`, `scale`, `flow` and settings of its own.
+    A subclass adds `name`, `scale`, `flow` and further settings.
 
     Raises:
         ConfigError: for settings of the wrong type or out of bounds.
     """
 
-    selection: Literal["argmax", "sample"] = result_setting(
-        "argmax", "How a candidate is selected: the best, or drawn from the probabilities."
-    )
+    selection: Literal["argmax", "sample"] = result_setting("argmax", "The best is selected, or drawn by probability.")
     ties: Literal["first", "seeded"] = result_setting(
-        "first", "Which of several best candidates is selected: the first, or one drawn."
+        "first", "Of several best, the first is selected or one is drawn."
     )
-    softmax_temperature: float = result_setting(
-        1.0, "Temperature of the softmax that makes probabilities of scores.", gt=0
-    )
+    softmax_temperature: float = result_setting(1.0, "Of the softmax that makes probabilities of scores.", gt=0)
     name: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -123,11 +119,11 @@ class BaseEvaluator:
         return frozenset()
 
     def footprint(self, task: Task) -> Footprint:
-        """An upper bound of what the flow's longest prompt holds."""
+        """Upper bound of the size of the flow's longest prompt."""
         return Footprint(0, 0, 0)
 
     def check(self) -> None:
-        """Raise an `InputError` for what can be known to be wrong before any model is loaded."""
+        """Raise an `InputError` for settings that can be found wrong before a model is loaded."""
 
     def describe(self) -> dict[str, Any]:
         """The settings as plain data; those that shape no prompt stand under `aggregation`."""

@@ -1,7 +1,7 @@
-"""Candidates scored by a function instead of a model (Graph of Thoughts' scoring functions, seed 001), as a flow.
+"""Candidates scored by a function instead of a model (scoring functions of Besta et al. 2023), as a flow.
 
-The function may be async, may take all candidates at once, and may fail: an exception is a recorded failure, or worth a
-penalty that was declared. Knows no particular function; some are in `debate.scorers`.
+The function may be async and may take all candidates at once. An exception in it is a recorded failure; the candidate
+is unscored or gets a penalty score. Some functions are in `debate.scorers`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from debate.types import Failure, Judgment, Scale, ScoreStatus, Task
 
 @dataclass(frozen=True, slots=True)
 class Penalty:
-    """What a candidate is worth whose scoring failed."""
+    """The score of a candidate whose scoring failed."""
 
     score: float
 
@@ -34,16 +34,16 @@ class Penalty:
 @documented
 @dataclass(frozen=True)
 class CallbackEvaluator(BaseEvaluator):
-    """Scores of a function.
+    """Scores candidates by a function.
 
     >>> CallbackEvaluator(sorting_errors)
     >>> CallbackEvaluator(lambda x, answer: len(answer), scale=Scale(0, 1000), on_error=Penalty(0))
 
-    A failed call is a `Failure` and its candidate unscored; with a `Penalty` it has that score, the status `penalty`,
-    and the failure stays in the record.
+    A failed call is a `Failure`, and its candidate is unscored. With a `Penalty`, the candidate gets that score and the
+    status `penalty`, and the failure is still recorded.
 
     Raises:
-        ConfigError: when there is no scale to be found.
+        ConfigError: where the function has no scale and none was given.
     """
 
     function: Callable[..., Any] = setting(
@@ -52,12 +52,12 @@ class CallbackEvaluator(BaseEvaluator):
         "`takes=task`, it gets the `Task` and the `Candidate` (or their list) instead of texts.",
         file_type=str,
     )
-    scale: Scale = setting(None, "The scale of the scores; None is the one that the function was marked with.")
+    scale: Scale = setting(  # pyright: ignore[reportIncompatibleMethodOverride] - a property in other evaluators
+        None, "The scale of the scores; None is the one that the function was marked with."
+    )
     combined: bool = result_setting(False, "Whether one call scores all candidates.")
     takes: Literal["text", "task"] = result_setting("text", "What the function is given.")
-    on_error: Penalty | None = result_setting(
-        None, "The score of a candidate whose scoring failed; None leaves it unscored."
-    )
+    on_error: Penalty | None = result_setting(None, "The score where scoring failed; None: unscored.")
     seconds: float | None = result_setting(None, "How long one call may take.", gt=0)
     name: str = field(default="callback", init=False)
     asks_models: ClassVar[bool] = False
@@ -84,7 +84,7 @@ class CallbackEvaluator(BaseEvaluator):
             run,
             scores=scores,
             statuses=[self._status(each) for each in found],
-            samples=[
+            judgments=[
                 Judgment(candidates=(j,), failure=each)
                 if isinstance(each, Failure)
                 else Judgment(candidates=(j,), value=each)

@@ -1,9 +1,7 @@
-"""Each candidate judged by evaluators other than its author's model (`cross_evaluate`, seed 000), as a flow.
+"""Each candidate judged by evaluators other than the model that wrote it, as a flow.
 
-    gather: each judge's own flow, on the candidates that it may judge
-    mean over its judges -> a candidate's score
-
-Knows nothing of how a judge evaluates.
+gather: each judge's own flow, on the candidates that it may judge
+mean over its judges -> a candidate's score
 """
 
 from __future__ import annotations
@@ -33,12 +31,12 @@ from debate.types import FloatArray, Task
 @documented
 @dataclass(frozen=True, kw_only=True)
 class CrossEvaluator(EnsembleEvaluator):
-    """Judges by the name of the model that they stand for; nobody judges what its own model wrote.
+    """A judge per model; no judge scores a candidate that its own model wrote.
 
     >>> CrossEvaluator(judges={"a": ValueEvaluator(model="a"), "b": ValueEvaluator(model="b")})
 
-    `Candidate.generator` says who wrote a candidate. `details`: `judgements`, one for each candidate and judge, with
-    `candidate`, `generator`, `judge` and `score` on the evaluation's scale.
+    `Candidate.generator` names the model that wrote a candidate. `details`: `judgements`, one per candidate and judge,
+    with `candidate`, `generator`, `judge` and `score` on the evaluation's scale.
 
     Raises:
         ConfigError: for settings that cannot work.
@@ -85,20 +83,20 @@ class CrossEvaluator(EnsembleEvaluator):
         }
 
     def check_task(self, task: Task) -> None:
-        """Refuse a task with a candidate of which nobody knows who may judge it."""
+        """Refuse a task with a candidate whose generator is missing or unknown."""
         known = self._mapping
         for j, candidate in enumerate(task.candidates):
             if candidate.generator not in known:
                 what = "is missing" if candidate.generator is None else f"{candidate.generator!r} is unknown"
                 raise TaskError(
-                    f"{what}: a cross evaluation must know who wrote a candidate",
+                    f"{what}: a cross evaluation must know which model wrote a candidate",
                     field=f"candidates.{j}.generator",
                     hint=f"it knows {', '.join(known)}",
                 )
         super().check_task(task)
 
     def flow(self, task: Task, run: RunContext) -> Flow[Evaluation]:
-        """Let each judge evaluate what it may, and take the mean."""
+        """Let each judge evaluate the candidates of other models, and take the mean."""
         self.check_task(task)
         judges_of = [self._mapping[candidate.generator or ""] for candidate in task.candidates]
         duties = {name: [j for j, judges in enumerate(judges_of) if name in judges] for name in self.judges}
@@ -124,7 +122,7 @@ class CrossEvaluator(EnsembleEvaluator):
         )
 
     def describe(self) -> dict[str, Any]:
-        """The judges' settings, and who judges whom."""
+        """The judges' settings, and the judges of each generator."""
         return {
             **super().describe(),
             "judges": {name: judge.describe() for name, judge in self.judges.items()},

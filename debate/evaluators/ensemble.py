@@ -11,6 +11,7 @@ import numpy as np
 from debate.errors import ENDS_A_RUN, ConfigError
 from debate.evaluation import Evaluation, failed
 from debate.evaluators.base import BaseEvaluator, Evaluator, Footprint, RunContext, check_task
+from debate.evaluators.contract import check_evaluation, checked_flow
 from debate.flow import Flow
 from debate.types import Failure, FloatArray, Judgment, Scale, Task, Transcript, Turn
 
@@ -18,10 +19,10 @@ TEN = Scale(0.0, 10.0)
 
 
 def validate_members(members: Mapping[str, Evaluator], field: str) -> dict[str, Evaluator]:
-    """The members in the order of their names, so that the order of listing changes nothing.
+    """The members sorted by name, so that results do not depend on the order in which they are listed.
 
     Raises:
-        ConfigError: when there are none, or two are the same: equal questions have equal answers.
+        ConfigError: where there are none, or two are the same evaluator, whose answers would be equal.
     """
     if not members:
         raise ConfigError("needs at least one evaluator", field=field)
@@ -32,7 +33,7 @@ def validate_members(members: Mapping[str, Evaluator], field: str) -> dict[str, 
         twin = next((other for other, theirs in seen if theirs == described), None)
         if twin is not None and "function" not in described:  # the names of two functions may be the same
             raise ConfigError(
-                f"{twin} and {name} are the same evaluator, and would say the same",
+                f"{twin} and {name} are the same evaluator, and would give the same answers",
                 field=field,
                 hint="give them different models, templates or sampling, or one of them more samples",
             )
@@ -43,28 +44,12 @@ def validate_members(members: Mapping[str, Evaluator], field: str) -> dict[str, 
 def isolate_failures(member: Evaluator, task: Task, run: RunContext) -> Flow[Evaluation]:
     """A member's flow; an exception in it becomes a failed evaluation of that member alone."""
     try:
-        evaluation = yield from member.flow(task, run)
-        fault = _fault(evaluation, len(task.candidates))
+        return check_evaluation((yield from checked_flow(member, task, run)), task)
     except ENDS_A_RUN:
         raise
     except Exception as error:
-        fault = f"{type(error).__name__}: {error}"
-    else:
-        if fault is None:
-            return evaluation
-    failure = Failure("evaluator_error", fault)
-    return failed(task.id, member.name, len(task.candidates), failure, member.scale)
-
-
-def _fault(evaluation: Evaluation, n: int) -> str | None:
-    """What is wrong with the scores that a member came to."""
-    scores, scale = evaluation.scores, evaluation.scale
-    if scores.shape != (n,):
-        return f"{evaluation.evaluator} gave scores of shape {scores.shape} for {n} candidates"
-    known = scores[~np.isnan(scores)]
-    if np.isinf(known).any() or (known < scale.low).any() or (known > scale.high).any():
-        return f"{evaluation.evaluator} gave scores that are not on its scale, {scale.low:g} to {scale.high:g}"
-    return None
+        failure = Failure("evaluator_error", f"{type(error).__name__}: {error}")
+        return failed(task.id, member.name, len(task.candidates), failure, member.scale)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,7 +77,7 @@ class EnsembleEvaluator(BaseEvaluator):
         check_task(self.evaluators, task)
 
     def footprint(self, task: Task) -> Footprint:
-        """The evaluators side by side, at the largest of each."""
+        """Upper bound of the evaluators' prompts side by side."""
         each = [evaluator.footprint(task) for evaluator in self.evaluators]
         return Footprint(
             characters=max(one.characters for one in each),
@@ -108,7 +93,7 @@ class EnsembleEvaluator(BaseEvaluator):
 
 
 def rescale(evaluation: Evaluation, scale: Scale) -> FloatArray:
-    """An evaluation's scores (J,) on another scale: 0..10, where 10 is best, or its own."""
+    """An evaluation's scores (J,) on `scale`, which is its own or 0..10 with 10 best."""
     if evaluation.scale == scale:
         return evaluation.scores
     units = [10.0 * evaluation.scale.to_unit(score) for score in evaluation.scores.tolist()]
@@ -116,7 +101,7 @@ def rescale(evaluation: Evaluation, scale: Scale) -> FloatArray:
 
 
 def scatter_candidates(evaluation: Evaluation, indices: Sequence[int], n: int) -> Evaluation:
-    """An evaluation of some of a task's `n` candidates as one of all, in which the others are `skipped`."""
+    """An evaluation of the candidates at `indices` as one of all `n` of the task; the others are `skipped`."""
     missing = np.full(n, np.nan)  # (J,)
     missing[list(indices)] = evaluation.scores
     probabilities = np.zeros(n)  # (J,)
@@ -137,7 +122,7 @@ def scatter_candidates(evaluation: Evaluation, indices: Sequence[int], n: int) -
         tied=tuple(indices[j] for j in evaluation.tied),
         tensor=tensor,
         transcript=Transcript(tuple(_spread_turn(turn, indices, n) for turn in evaluation.transcript)),
-        samples=tuple(_spread_sample(sample, indices) for sample in evaluation.samples),
+        judgments=tuple(_spread_judgment(judgment, indices) for judgment in evaluation.judgments),
         members=tuple(scatter_candidates(member, indices, n) for member in evaluation.members),
     )
 
@@ -152,7 +137,7 @@ def _spread_turn(turn: Turn, indices: Sequence[int], n: int) -> Turn:
     return replace(turn, scores=scores, labels=labels, comments=tuple(comments) if turn.comments else ())
 
 
-def _spread_sample(sample: Judgment, indices: Sequence[int]) -> Judgment:
+def _spread_judgment(sample: Judgment, indices: Sequence[int]) -> Judgment:
     return replace(
         sample,
         candidates=tuple(indices[j] for j in sample.candidates),

@@ -31,10 +31,10 @@ TEMPLATE_HELP = "The folder of the templates that ask, `FOLDER/system.j2` and `F
 
 @dataclass(frozen=True, kw_only=True)
 class JudgeSettings(PromptingEvaluator):
-    """Settings of a model that is asked short questions, each by itself.
+    """Base of a single-turn judge: a model that is asked short, independent questions.
 
     Raises:
-        TemplateError, ConfigError: for settings that cannot work.
+        TemplateError, ConfigError: for settings of the wrong type, out of bounds, or without their files.
     """
 
     model: str | None = setting(None, "The model that is asked; None is the run's.")
@@ -44,12 +44,12 @@ class JudgeSettings(PromptingEvaluator):
 
     @property
     def models(self) -> frozenset[str]:
-        """The judge's model, where it is not the run's."""
+        """The model's name, where it is not the run's."""
         return frozenset() if self.model is None else frozenset({self.model})
 
     @property
     def effective_sampling(self) -> Sampling:
-        """The sampling in force, with room for the longest reply the schema allows (two characters a token)."""
+        """The sampling over the evaluator's defaults, with room for the longest reply at two characters per token."""
         return self.sampling.over(Sampling(temperature=self._temperature, max_tokens=self._longest_reply))
 
     @property
@@ -61,7 +61,7 @@ class JudgeSettings(PromptingEvaluator):
         return self.reasoning_chars // 2 + 100
 
     def footprint(self, task: Task) -> Footprint:
-        """One prompt with all of the task, and one reply."""
+        """Upper bound of one prompt that shows all of the task, and one reply."""
         texts = [task.x, *task.context, *(candidate.text for candidate in task.candidates)]
         return Footprint(_RULES_CHARACTERS + sum(map(len, texts)), 1, self.effective_sampling.max_tokens or 0)
 
@@ -75,7 +75,7 @@ class JudgeSettings(PromptingEvaluator):
         key: tuple[str | int, ...],
         **info: Any,
     ) -> Flow[Parsed[T]]:
-        """Ask a question until `read` takes the reply; each time the prompt says what was wrong with the last one."""
+        """Ask a question, at most `retries` times again with the error shown, until `read` accepts the reply."""
 
         def call(attempt: int, error: ReplyError | None) -> Generate:
             return Generate(
@@ -105,25 +105,25 @@ class JudgeSettings(PromptingEvaluator):
 
 
 def reading(reader: ValueReader) -> Callable[[Completion], float]:
-    """A reader of replies as a reader of completions."""
+    """A function that reads a completion's value with `reader`."""
     return lambda said: reader(said.text, finish_reason=said.finish_reason)
 
 
 def judgment(asked: Parsed[Any], **about: Any) -> Judgment:
     """The record of a reply; `about` holds what it is about and what was read from it."""
-    return Judgment(text=asked.text, failure=asked.failure, rejected=asked.rejected, **about)
+    return Judgment(text=asked.text, failure=asked.failure, invalid_replies=asked.invalid_replies, **about)
 
 
 TASK, RETRY = "judge/task.j2", "judge/retry.j2"
 
 
 def names(template: str) -> tuple[str, ...]:
-    """The files that a set of templates is made of."""
+    """The templates that a question is made of; `template` is the folder of two of them."""
     return f"{template}/system.j2", TASK, f"{template}/ask.j2", RETRY
 
 
 class JudgePrompts:
-    """Renders the questions on one task; each block once."""
+    """Renders the prompts of one task, each block once."""
 
     def __init__(
         self,
@@ -143,11 +143,11 @@ class JudgePrompts:
         self._task = templates.render(TASK, about) if shows != "nothing" else ()
 
     def question(self, about: Mapping[str, Any], *texts: str) -> Block:
-        """The block that asks about some texts; the same whatever else the task holds."""
+        """The block that asks about `texts`; it does not depend on the task's other candidates."""
         return self._templates.render(self._ask, {**about, "delimiter": Trusted(delimiter_of(*texts))})
 
     def prompt(self, question: Block, error: ReplyError | None = None) -> Prompt:
-        """The whole prompt, asked again if there was an `error`."""
+        """The whole prompt, with the last reply's `error` where there was one."""
         blocks = [block for block in (self._task, question) if block]
         if error is not None:
             blocks.append(self._templates.render(RETRY, {"error": error.message}))
@@ -155,7 +155,7 @@ class JudgePrompts:
 
 
 def rules(scale: Scale, reply_format: str) -> dict[str, Any]:
-    """What `NAME/system.j2` may use: the scale's ends, and how to reply."""
+    """The variables of `NAME/system.j2`: the scale's ends, and the reply format."""
     return {"low": _number(scale.low), "high": _number(scale.high), "reply_format": Trusted(reply_format)}
 
 

@@ -1,9 +1,9 @@
 """Several evaluators judge the same candidates, and their scores are combined.
 
     gather: each member's own flow;  a member that failed is replaced by its reserve, if it has one
-    combine what they scored by how far they agree -> scores
+    combine the scores by a rule that depends on the members' agreement
 
-A member may be any evaluator, a debate too. The arithmetic is in `debate.scoring.agreement`.
+A member may be any evaluator, also a debate. The arithmetic is in `debate.scoring.agreement`.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class PanelEvaluator(EnsembleEvaluator):
 
     >>> PanelEvaluator(members={"strict": ValueEvaluator(model="a"), "kind": ValueEvaluator(model="b")})
 
-    Members on different scales are brought to 0..10. `details`: `members` {name: its place in `members`}, `votes` (how
-    many members scored each candidate), `quorum`, `failed` {name: why}, `replaced` [name], `agreement` a candidate,
-    `rules` (which made each score), `consensus` and `consensus_undefined` (why there is none).
+    Scores on different scales are mapped to 0..10. `details`: `members` {name: index in `members`}, `votes` (number of
+    members that scored each candidate), `quorum`, `failed` {name: error}, `replaced` [name], `agreement` per candidate,
+    `rules` (the rule of each score), `consensus` and `consensus_undefined` (why there is none).
 
     Raises:
         ConfigError: for settings that cannot work.
@@ -58,12 +58,8 @@ class PanelEvaluator(EnsembleEvaluator):
         None, "The rule below it; None is worst for scores, and for ranks weighted where there are weights, else mean."
     )
     weights: Mapping[str, float] | None = result_setting(None, "A weight per member, for the rule weighted.")
-    quorum: int | None = result_setting(
-        None, "Members that must have scored a candidate; None is more than half.", ge=1
-    )
-    reserves: Mapping[str, Evaluator] = setting(
-        dict, "The evaluator that replaces a member which failed, by the member's name."
-    )
+    quorum: int | None = result_setting(None, "Members that must score a candidate; None: more than half.", ge=1)
+    reserves: Mapping[str, Evaluator] = setting(dict, "The evaluator that replaces a failed member, by its name.")
     name: str = field(default="panel", init=False)
 
     def __post_init__(self) -> None:
@@ -97,18 +93,18 @@ class PanelEvaluator(EnsembleEvaluator):
 
     @property
     def quorum_size(self) -> int:
-        """Members that must have scored a candidate."""
+        """Number of members that must have scored a candidate."""
         return self.quorum if self.quorum is not None else len(self.members) // 2 + 1
 
     @property
     def rule_below(self) -> Rule:
-        """The rule in force below the threshold."""
+        """The rule below the threshold, given or derived."""
         if self.below is not None:
             return self.below
         return "worst" if self.by == "scores" else "mean" if self.weights is None else "weighted"
 
     def flow(self, task: Task, run: RunContext) -> Flow[Evaluation]:
-        """Let every member evaluate `task`, and combine."""
+        """Let every member evaluate `task`, and combine their scores."""
         evaluations = list(
             (yield from gather([isolate_failures(member, task, run) for member in self.members.values()]))
         )
@@ -138,7 +134,7 @@ class PanelEvaluator(EnsembleEvaluator):
         )
 
     def _combine(self, matrix: FloatArray, names: list[str]) -> tuple[FloatArray, dict[str, Any]]:
-        """Scores (J,) from those of the members (M, J), and how they came about."""
+        """Scores (J,) from the members' scores (M, J), and the details of how they were combined."""
         weights = None if self.weights is None else [self.weights[name] for name in names]
         correlation = consensus(matrix, self.ranks) if len(matrix) > 1 else None
         agreed = agreement(matrix, self.scale if self.formula == "scale" and np.isfinite(self.scale.high) else None)

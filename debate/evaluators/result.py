@@ -25,7 +25,7 @@ def build_evaluation(
     statuses: Sequence[ScoreStatus] | None = None,
     failures: Sequence[Failure] | None = None,
     members: Sequence[Evaluation] = (),
-    samples: Sequence[Judgment] = (),
+    judgments: Sequence[Judgment] = (),
     stop_reason: StopReason | None = None,
     n_turns: int | None = None,
     **parts: Any,
@@ -33,10 +33,10 @@ def build_evaluation(
     """The evaluation of `task` that follows from its scores.
 
     scores: (J,), on the evaluator's scale; NaN is unscored. statuses: how each score was obtained; None is `failed`
-    where it is NaN, else `ok`. failures: None is those of the samples and of the members. n_turns: how many turns a
+    where it is NaN, else `ok`. failures: None is those of the judgments and of the members. n_turns: how many turns a
     debate took; None for other evaluators. parts: further fields of `Evaluation`.
     """
-    found = tuple(_failures(samples, members) if failures is None else failures)
+    found = tuple(_failures(judgments, members) if failures is None else failures)
     is_missing = np.isnan(scores)  # (J,)
     if statuses is None:
         statuses = ["failed" if missing else "ok" for missing in is_missing]
@@ -54,7 +54,7 @@ def build_evaluation(
         stop_reason=stop_reason,
         failures=found,
         members=tuple(members),
-        samples=tuple(samples),
+        judgments=tuple(judgments),
         **parts,
     )
 
@@ -71,8 +71,8 @@ def _select(evaluator: BaseEvaluator, scores: FloatArray, task: Task, run: RunCo
     return {"probabilities": probabilities, "selected": selected, "tied": tied_best(rising)}
 
 
-def _failures(samples: Sequence[Judgment], members: Sequence[Evaluation]) -> list[Failure]:
-    own = [sample.failure for sample in samples if sample.failure is not None]
+def _failures(judgments: Sequence[Judgment], members: Sequence[Evaluation]) -> list[Failure]:
+    own = [judgment.failure for judgment in judgments if judgment.failure is not None]
     return [*own, *(failure for member in members for failure in member.failures)]
 
 

@@ -1,4 +1,4 @@
-"""Each candidate valued by itself, several times (Yao et al. 2023), as a flow.
+"""Each candidate valued on its own, several times (Yao et al. 2023), as a flow.
 
     gather: for each candidate, for each sample:  ask, read -> a value
     reduce the samples of a candidate -> its score
@@ -32,12 +32,12 @@ Duplicates = Literal["share", "zero", "evaluate"]
 @documented
 @dataclass(frozen=True, kw_only=True)
 class ValueEvaluator(JudgeSettings):
-    """The worth of each candidate, as the mean, sum or median of several samples.
+    """Scores each candidate on its own, by the mean, sum or median of several samples.
 
     >>> ValueEvaluator(samples=5, reader=LabelMap({"sure": 20, "likely": 1, "impossible": 0.001}), reduce="sum")
 
-    `details` of its evaluations: `n_ok`, `n_failed`, `std` and `confidence` of the samples, each a list of J, and
-    `duplicate_of` {index: index of the equal candidate before it}.
+    `details`: `n_ok`, `n_failed`, `std` and `confidence` of the samples, each a list of length J, and `duplicate_of`
+    {index: index of the first candidate with the same text}.
     """
 
     samples: int = result_setting(3, "How often each candidate is valued.", ge=1)
@@ -63,7 +63,7 @@ class ValueEvaluator(JudgeSettings):
 
     @property
     def scale(self) -> Scale:
-        """The reader's; for sums as wide as the samples make it, and down to 0 where something is worth 0 unread."""
+        """The reader's scale; times `samples` for sums, and with 0 in it where duplicates score 0."""
         scale = self.reader.scale
         if self.reduce == "sum":
             ends = (scale.low, scale.low * self.samples, scale.high, scale.high * self.samples)
@@ -80,7 +80,7 @@ class ValueEvaluator(JudgeSettings):
         return self._evaluation(task, run, first, asked, unread)
 
     def _ask_all(self, questions: _Questions, asked: dict[int, list[Parsed[float]]]) -> Flow[set[int]]:
-        """Fill in what was asked of each candidate; returns those left unread."""
+        """Sample every candidate into `asked`; returns those that an early stop skipped."""
         stop = self.early_stop
         if stop is None:
             places = [(j, s) for j in asked for s in range(self.samples)]
@@ -96,7 +96,7 @@ class ValueEvaluator(JudgeSettings):
         return set()
 
     def _wave(self, questions: _Questions, wave: Sequence[int], asked: dict[int, list[Parsed[float]]]) -> Flow[None]:
-        """One sample of every candidate of a wave, then of those that need more."""
+        """Sample every candidate of a wave, again and again those that are not settled."""
         assert self.early_stop is not None
         active = list(wave)
         for s in range(self.samples):
@@ -137,7 +137,7 @@ class ValueEvaluator(JudgeSettings):
             run,
             scores=scores,
             statuses=statuses,
-            samples=samples,
+            judgments=samples,
             details={
                 "n_ok": [summary.n_ok for summary in summaries],
                 "n_failed": [summary.n_failed for summary in summaries],
@@ -162,7 +162,7 @@ class ValueEvaluator(JudgeSettings):
 
     @property
     def prompt_rules(self) -> dict[str, Any]:
-        """What the system message may use."""
+        """The variables of the system template."""
         return rules(self.reader.scale, self.reader.instruction)
 
 

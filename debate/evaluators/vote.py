@@ -3,7 +3,7 @@
     gather: for each ballot:  show the candidates in an order of its own, ask, read -> a ranking
     count the ballots -> scores
 
-Ballots are counted by `debate.voting`. One that cannot be read is asked again, and if that fails it does not count.
+Ballots are counted by `debate.voting`. An unreadable one is asked again, and does not count if that fails too.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _MOST_PERMUTED = 5
 
 @dataclass(frozen=True, slots=True)
 class _Ballot:
-    """One ballot to be cast: the candidates it shows, in order, and what tells it from the others."""
+    """One ballot: its number, and the candidates that it shows, in order."""
 
     number: int
     shown: tuple[int, ...]
@@ -69,23 +69,19 @@ class _Ballot:
 @documented
 @dataclass(frozen=True, kw_only=True)
 class VoteEvaluator(JudgeSettings):
-    """The candidates ranked by ballots: whole rankings, one choice each, or pairs.
+    """Ranks the candidates by ballots: whole rankings, single choices, or comparisons of pairs.
 
     >>> VoteEvaluator(ballots=5, ballot="ranking", count="borda_span")
 
-    Scores are on 0..10 (Borda; `borda_span`, by which a unanimous last place has 0; Copeland); plurality counts votes,
-    on 0..ballots. `details`: `ballots` {`valid`, `rejected`, `reasons`}.
+    Scores lie in 0..10 for Borda, `borda_span` (where a unanimous last place scores 0) and Copeland counts; plurality
+    counts votes, 0..ballots. `details`: `ballots` {`valid`, `rejected`, `reasons`}.
     """
 
     ballots: int = result_setting(5, "How many ballots are cast; with `pairwise`, per pair.", ge=1)
     ballot: BallotKind = setting("ranking", "What a ballot holds: a ranking, one choice, or the better of a pair.")
     count: Count | None = result_setting(None, "How ballots are counted; None is the usual way of the kind of ballot.")
-    unranked: Unranked = result_setting(
-        "zero", "What a ranking gives to candidates that it leaves out; see `borda_count`."
-    )
-    shuffle: bool = setting(
-        True, "Whether each ballot shows the candidates in a seeded order of its own, against position bias."
-    )
+    unranked: Unranked = result_setting("zero", "What candidates that a ranking leaves out get; see `borda_count`.")
+    shuffle: bool = setting(True, "Whether each ballot has its own seeded order, against position bias.")
     quorum: int = result_setting(1, "Ballots that must count for there to be scores; with `pairwise`, in all.", ge=1)
     template: str = setting("vote", TEMPLATE_HELP)
     name: str = field(default="vote", init=False)
@@ -100,12 +96,12 @@ class VoteEvaluator(JudgeSettings):
 
     @property
     def counting(self) -> Count:
-        """The count in force."""
+        """The way of counting, given or usual for the kind of ballot."""
         return self.count or _COUNTS[self.ballot][0]
 
     @property
     def scale(self) -> Scale:
-        """0 to 10, or to the number of ballots where votes are counted."""
+        """0..10, or 0..ballots where votes are counted."""
         return Scale(0.0, float(self.ballots) if self.counting == "plurality" else 10.0)
 
     @property
@@ -113,7 +109,7 @@ class VoteEvaluator(JudgeSettings):
         return 0.5
 
     def flow(self, task: Task, run: RunContext) -> Flow[Evaluation]:
-        """Let the ballots be cast, and count them."""
+        """Ask for every ballot, and count those that can be read."""
         prompts = JudgePrompts(self.prompt_templates, self.template, task, {"kind": self.ballot})
         cast = self._to_cast(task, run)
         answers = yield from gather([self._ask(prompts, task, ballot) for ballot in cast])
@@ -122,8 +118,10 @@ class VoteEvaluator(JudgeSettings):
         n = len(task.candidates)
         scores = self._scores(counted, n) if len(counted) >= self.quorum or not cast else np.full(n, np.nan)  # (J,)
         if n == 1 and not cast:
-            scores = np.full(1, self.scale.high)  # nobody to be compared with
-        return build_evaluation(self, task, run, scores=scores, samples=samples, details={"ballots": _figures(samples)})
+            scores = np.full(1, self.scale.high)  # a single candidate wins without a ballot
+        return build_evaluation(
+            self, task, run, scores=scores, judgments=samples, details={"ballots": _figures(samples)}
+        )
 
     def _to_cast(self, task: Task, run: RunContext) -> list[_Ballot]:
         everybody = tuple(range(len(task.candidates)))
@@ -204,10 +202,10 @@ def _sample(ballot: _Ballot, asked: Parsed[tuple[int, ...]]) -> Judgment:
 
 
 def _figures(samples: Sequence[Judgment]) -> dict[str, Any]:
-    """How many ballots count, and why others do not."""
+    """Number of ballots that count, and the reasons why others do not."""
     failures = [sample.failure for sample in samples if sample.failure is not None]
     reasons = [
-        sample.rejected[-1].reason if sample.failure.reason == "unreadable_reply" else sample.failure.reason
+        sample.invalid_replies[-1].reason if sample.failure.reason == "unreadable_reply" else sample.failure.reason
         for sample in samples
         if sample.failure is not None
     ]

@@ -63,8 +63,8 @@ _TURNS: Columns = {
     "comments": _list_of(_text),
     "failure_reason": _text,
     "failure_message": _text,
-    "rejected": _list_of(_text),
-    "neutralised": _number,
+    "invalid_replies": _list_of(_text),
+    "escaped_special_tokens": _number,
     "memories": _list_of(_memory),
 }
 
@@ -131,8 +131,8 @@ def _turn_rows(run: str, task: Task, evaluation: Evaluation, member: str) -> Ite
             "comments": list(turn.comments),
             "failure_reason": None if failure is None else failure.reason,
             "failure_message": None if failure is None else failure.message,
-            "rejected": [rejected.reason for rejected in turn.rejected],
-            "neutralised": turn.neutralised,
+            "invalid_replies": [invalid.reason for invalid in turn.invalid_replies],
+            "escaped_special_tokens": turn.escaped_special_tokens,
             "memories": [plain(memory) for memory in turn.memories],
         }
     for each, path in _members(evaluation, member):

@@ -12,6 +12,7 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from io import FileIO
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, cast
@@ -43,9 +44,13 @@ class ResultLine:
         """
         try:
             return Evaluation.from_dict(self.data)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            reason = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
-            raise InputError(f"is not an evaluation: {reason}", file=self.file, line=self.number) from None
+        except ValueError as error:
+            raise InputError(
+                f"is not an evaluation of this version: {error}",
+                file=self.file,
+                line=self.number,
+                hint="`debate resume` of the run's folder writes its results anew",
+            ) from None
 
 
 class ResultsFile:
@@ -111,20 +116,27 @@ class ResultsFile:
                 raise
             raise StoreError(f"{self.path}: cannot be written: {error.strerror}", hint=RESUME_HINT) from None
 
-    def rewrite(self, evaluations: Iterable[Evaluation]) -> None:
-        """Put others in the place of all lines, whole or not at all. The file must be open, and stays so.
+    def rewrite(self, lines: Iterable[str]) -> None:
+        """Replace all lines by others, whole or not at all. The file must be open, and stays so.
 
         Raises:
             StoreError: when they cannot be written.
         """
         with atomic_write(self.path, RESUME_HINT) as temporary:
             with temporary.open("wb") as stream:
-                stream.writelines(evaluation.to_json().encode("utf-8") + b"\n" for evaluation in evaluations)
+                stream.writelines(line.encode("utf-8") + b"\n" for line in lines)
             # The lock belongs to the file that is replaced, so the new one is locked before it takes the name.
             replacement = temporary.open("ab", buffering=0)
             self._lock(replacement)
         self.close()
         self._file = replacement
+
+    def is_current(self) -> bool:
+        """Whether the first line, if there is any, is an evaluation as this version writes it."""
+        try:
+            return all(line.evaluation() for line in islice(self.lines(), 1))
+        except InputError:
+            return False
 
     def n_lines(self) -> int:
         """How many lines there are, without reading what they say."""

@@ -159,7 +159,8 @@ class Run:
             return
         digest = self.evalset.digest()
         if record.about.get("evalset_digest") != digest:
-            record.read_evalset(self.evalset.tasks(), {"evalset": str(self.evalset.path), "evalset_digest": digest})
+            about = {"evalset": str(self.evalset.path), "evalset_digest": digest}
+            record.read_evalset(self.evalset.tasks(), lambda: about)
 
     def _inherit(self, store: Store, record: StoredRun, watcher: RunListener) -> None:
         parent = RunDirectory.existing(self.folder)
@@ -186,8 +187,8 @@ class Run:
             if count := rescore(record, self.evaluator, settings, models):
                 watcher.note(f"{count} results are made anew from what is recorded")
             total, done = record.n_tasks(), record.n_evaluated(settings)
-            if count or results.n_lines() != done:
-                results.rewrite(evaluation for _, evaluation in record.results(settings))
+            if count or results.n_lines() != done or not results.is_current():
+                results.rewrite(record.result_lines(settings))
             watcher.started(total, done)
             if done < total:
                 self._restarting(_Session(self, backends, store, record, results, settings, watcher), watcher)

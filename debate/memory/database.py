@@ -16,13 +16,14 @@ from sqlalchemy import Connection, select, update
 
 from debate.errors import ConfigError
 from debate.memory.embedders.base import Embedder
-from debate.memory.tables import ABOUT
+from debate.memory.tables import ABOUT, Base
 from debate.sql.connect import FAULTS, READ_ONLY, connect, described, normalize_url, sqlite_file, store_error
 from debate.sql.migrate import Schema
 from debate.sql.types import insert_new
 
 SCHEMA = Schema(
     Path(__file__).parent / "migrations",
+    Base.metadata,
     head="0001",
     marker="memory_about",
     version_table="memory_version",

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any, cast
 
 from debate.parsing.json_extract import extract_json
@@ -73,13 +74,25 @@ def reply_schema(
     """JSON schema of a reply on the candidates `labels` and the score `components`, each in [low, high].
 
     Keys stand in the order in which they are to be written: text before numbers, so that a score follows from its
-    comment. `comment_chars` and `overall_chars` bound the strings, in characters.
+    comment. `comment_chars` and `overall_chars` bound the strings, in characters. Equal arguments give the same object,
+    which is not to be changed: hashes and requests encode it once.
     """
+    return _schema(tuple(labels), tuple(components), low, high, comment_chars, overall_chars)
+
+
+@lru_cache(maxsize=64, typed=True)  # 0 and 0.0 are equal, and not the same JSON
+def _schema(
+    labels: tuple[str, ...],
+    components: tuple[str, ...],
+    low: float,
+    high: float,
+    comment_chars: int,
+    overall_chars: int,
+) -> dict[str, Any]:
     scores = object_of({name: number_in(low, high) for name in components})
     candidate = object_of({"comment": bounded_text(comment_chars), "scores": scores})
-    return object_of(
-        {"overall": bounded_text(overall_chars), "candidates": object_of(dict.fromkeys(labels, candidate))}
-    )
+    candidates = object_of(dict.fromkeys(labels, candidate))
+    return object_of({"overall": bounded_text(overall_chars), "candidates": candidates})
 
 
 def _members(value: object, names: Sequence[str], place: str, kind: str = "key") -> dict[str, object]:

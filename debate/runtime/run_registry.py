@@ -1,6 +1,6 @@
-"""Which run of the store an evaluation is recorded in: one a name, or one an evaluator where no name was given.
+"""Chooses the run of the store that an evaluation is recorded in: by its name, or one per evaluator without a name.
 
-Opens runs when they are first needed and holds them until closed. Knows nothing of how a run is kept.
+Runs are opened when they are first needed and held until closed.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from debate.backends.base import Backend
 from debate.errors import ConfigError
@@ -21,9 +21,26 @@ if TYPE_CHECKING:  # it loads SQLAlchemy
     from debate.store import Store, StoredRun
 
 
+InRun = str | RunJournal | None
+"""A run of the engine's store by name, one that the caller holds, or None for one of the engine's choice."""
+
+
+def held(run: InRun) -> RunJournal | None:
+    """The run that the caller holds, if it is one."""
+    return None if run is None or isinstance(run, str) else run
+
+
 def settings_digest(evaluator: Evaluator) -> str:
-    """Of all settings, those that shape no prompt included."""
-    return digest(evaluator.describe())
+    """Digest of all settings, those that shape no prompt included.
+
+    Raises:
+        ConfigError: when `describe` returns something other than plain data.
+    """
+    try:
+        return digest(evaluator.describe())
+    except (TypeError, ValueError) as error:
+        message = f"`describe` of {type(evaluator).__name__} must return plain data: {error}"
+        raise ConfigError(message, field="evaluator") from None
 
 
 Recorded = tuple[RunJournal | None, str]
@@ -47,7 +64,7 @@ class RunRegistry:
         self._runs: dict[str, tuple[str, StoredRun]] = {}
         self._lock = threading.Lock()
 
-    def records(self, run: str | RunJournal | None, evaluators: Sequence[Evaluator]) -> dict[int, Recorded]:
+    def records(self, run: InRun, evaluators: Sequence[Evaluator]) -> dict[int, Recorded]:
         """Where each evaluator is recorded, by `id(evaluator)`.
 
         Raises:
@@ -56,15 +73,17 @@ class RunRegistry:
         """
         if run is None and self._given is None:
             return dict.fromkeys(map(id, evaluators), (None, ""))
-        described = {id(evaluator): evaluator.describe() for evaluator in evaluators}
-        settings = {key: digest(each) for key, each in described.items()}
-        if run is not None and not isinstance(run, str):
-            return {key: (run, each) for key, each in settings.items()}
+        settings = {id(evaluator): settings_digest(evaluator) for evaluator in evaluators}
+        if (journal := held(run)) is not None:
+            return {key: (journal, each) for key, each in settings.items()}
+        name = cast("str | None", run)
         if self._given is None:
             raise ConfigError("a run needs a store", field="run", hint='Engine(..., store="sqlite:///FILE")')
         several = len(set(settings.values())) > 1
         with self._lock:
-            return {key: (self._run(run, each, several=several), settings[key]) for key, each in described.items()}
+            return {
+                id(each): (self._run(name, each.describe(), several=several), settings[id(each)]) for each in evaluators
+            }
 
     def close(self) -> None:
         """Let others work on the runs; closes the store if it was opened here."""

@@ -2,8 +2,7 @@
 
 Every flow goes as far as it can on its own; there is no barrier between them, so a continuously batching backend stays
 full. A call's address is the path of child positions that leads to its flow plus its ordinal there. The journal goes
-by address and attempt, never by the order of arrival: a recorded answer is sent to a fresh flow in place of a call,
-and that is all there is to resuming. Knows nothing of what any flow is about.
+by address and attempt, never by the order of arrival: resuming a run sends the recorded answers to fresh flows.
 """
 
 from __future__ import annotations
@@ -19,8 +18,9 @@ from debate.backends.base import Backend
 from debate.errors import ENDS_A_RUN, CallError, ConfigError, DebateError
 from debate.evaluation import Evaluation, failed
 from debate.evaluators.base import Evaluator
+from debate.evaluators.contract import check_evaluation, checked_flow
 from debate.flow import Call, CallFunction, Completion, Flow, Gather, Generate, Recall, RunContext
-from debate.hashing import derive, digest
+from debate.hashing import ById, derive, digest
 from debate.journal import Address, CallKey, Journal, format_address, recall_hash
 from debate.runtime.budget import Budget
 from debate.runtime.functions import FunctionExecutor
@@ -29,7 +29,7 @@ from debate.types import Failure, Memory, Task, Usage
 _log = logging.getLogger("debate")
 T = TypeVar("T")
 Observer = Callable[[Call, Completion], None]
-"""Is told of every completion that a backend gave, once it is recorded."""
+"""Called with every completion of a backend, once it is recorded."""
 
 
 class Retriever(Protocol):
@@ -42,29 +42,29 @@ class Retriever(Protocol):
 
 @runtime_checkable
 class HasRetriever(Protocol):
-    """A store of memories that makes a recaller, such as `debate.memory.MemoryStore`."""
+    """A store of memories that makes a retriever, such as `debate.memory.MemoryStore`."""
 
     def retriever(self) -> Retriever:
-        """One that counts ages to now."""
+        """A retriever to which memories are as old as they are now."""
         ...
 
 
 def as_retriever(memory: Retriever | HasRetriever | None) -> Retriever | None:
-    """What flows are to ask: a memory as it is, a store's recaller, or nothing."""
+    """The retriever of a memory: itself, or the one that a store makes; None stays None."""
     return memory.retriever() if isinstance(memory, HasRetriever) else memory
 
 
 @dataclass(frozen=True, slots=True)
 class _EvaluationContext:
-    """What holds for one evaluation under way, at every depth of its flows."""
+    """What all flows of one evaluation share."""
 
     run: RunContext
-    journal: Journal | None
-    deadline: float | None
+    journal: Journal | None = None
+    deadline: float | None = None
     """On the loop's clock."""
 
     def key(self, address: Address, attempt: int = 0) -> CallKey:
-        return CallKey(address, attempt, self.journal.take(address) if self.journal else 0)
+        return CallKey(address, attempt, self.journal.retry_generation(address) if self.journal else 0)
 
 
 class Runner:
@@ -95,18 +95,18 @@ class Runner:
     async def evaluate(
         self, evaluator: Evaluator, task: Task, journal: Journal | None = None, run: RunContext | None = None
     ) -> Evaluation:
-        """Evaluate one task. Whatever goes wrong inside becomes a failed evaluation.
+        """Evaluate one task. Whatever goes wrong in the evaluator becomes a failed evaluation.
 
         Raises:
             BackendUnavailableError, StoreError, BudgetExceededError, RunMismatchError: when no evaluation can go on.
         """
-        now = asyncio.get_running_loop().time()
-        way = _EvaluationContext(
-            run or self.run, journal, None if self._task_seconds is None else now + self._task_seconds
-        )
+        deadline = None
+        if self._task_seconds is not None:
+            deadline = asyncio.get_running_loop().time() + self._task_seconds
+        context = _EvaluationContext(run or self.run, journal, deadline)
         try:
-            evaluation, _ = await self._drive(evaluator.flow(task, way.run), way, ())
-            return evaluation
+            evaluation, _ = await self._drive(checked_flow(evaluator, task, context.run), context, ())
+            return check_evaluation(evaluation, task)
         except ENDS_A_RUN:
             raise
         except Exception as error:
@@ -114,10 +114,10 @@ class Runner:
 
     async def drive(self, flow: Flow[T]) -> T:
         """Drive a flow that is no evaluation to its end, unrecorded. Raises whatever it raises."""
-        value, _ = await self._drive(flow, _EvaluationContext(self.run, None, None), ())
+        value, _ = await self._drive(flow, _EvaluationContext(self.run), ())
         return value
 
-    async def _drive(self, flow: Flow[Any], way: _EvaluationContext, address: Address) -> tuple[Any, Usage]:
+    async def _drive(self, flow: Flow[Any], context: _EvaluationContext, address: Address) -> tuple[Any, Usage]:
         """Drive one flow to its end: what it returns, and what it and its children used."""
         began = time.perf_counter()
         usage, ordinal, answer = Usage(), -1, None
@@ -130,19 +130,19 @@ class Runner:
                 here = (*address, ordinal)
                 match request:
                     case Generate():
-                        answer = await self._generate(request, way, here)
+                        answer = await self._generate(request, context, here)
                         if isinstance(answer, Completion):
                             usage += answer.usage
                     case Recall():
-                        answer = await self._recall(request, way, here)
+                        answer = await self._recall(request, context, here)
                     case CallFunction():
                         answer = await self._computer.compute(request)
                     case Gather(flows):
-                        answer, used = await self._gather(flows, way, here)
+                        answer, used = await self._gather(flows, context, here)
                         usage += used
                     case _:
                         raise TypeError(
-                            f"a flow yields Generate, Recall, Compute or Gather, got {type(request).__name__}"
+                            f"a flow yields Generate, Recall, CallFunction or Gather, got {type(request).__name__}"
                         )
         except StopIteration as end:
             return _with_usage(end.value, usage, time.perf_counter() - began), usage
@@ -150,10 +150,10 @@ class Runner:
             flow.close()
 
     async def _gather(
-        self, flows: Sequence[Flow[Any]], way: _EvaluationContext, here: Address
+        self, flows: Sequence[Flow[Any]], context: _EvaluationContext, here: Address
     ) -> tuple[tuple[Any, ...], Usage]:
         """Drive child flows side by side; the first that raises ends the others."""
-        tasks = [asyncio.ensure_future(self._drive(flow, way, (*here, n))) for n, flow in enumerate(flows)]
+        tasks = [asyncio.ensure_future(self._drive(flow, context, (*here, n))) for n, flow in enumerate(flows)]
         try:
             results = await asyncio.gather(*tasks)
         except BaseException:
@@ -163,19 +163,19 @@ class Runner:
             raise
         return tuple(value for value, _ in results), sum((used for _, used in results), Usage())
 
-    async def _generate(self, request: Generate, way: _EvaluationContext, here: Address) -> Completion | Failure:
-        key = way.key(here, request.attempt)
-        call = self._call(request, way.run, key.take)
-        if way.journal is not None:
-            recorded = way.journal.get(key, call.prompt_hash, call.seed)
+    async def _generate(self, request: Generate, context: _EvaluationContext, here: Address) -> Completion | Failure:
+        key = context.key(here, request.attempt)
+        call = self._call(request, context.run, key.retry_generation)
+        if context.journal is not None:
+            recorded = context.journal.get(key, call.prompt_hash, call.seed)
             if isinstance(recorded, Completion | Failure):
                 return replace(recorded, call=format_address(here))
         self._budget.check()
-        answer = replace(await self._ask(call, way.deadline), call=format_address(here))
+        answer = replace(await self._ask(call, context.deadline), call=format_address(here))
         if isinstance(answer, Completion):
             self._budget.spend(answer)
-        if way.journal is not None and not _is_out_of_time(answer):
-            await way.journal.put(key, call, answer)
+        if context.journal is not None and not _is_out_of_time(answer):
+            await context.journal.put(key, call, answer)
         if isinstance(answer, Completion) and self._observe is not None:
             self._observe(call, answer)
         return answer
@@ -191,21 +191,21 @@ class Runner:
                 raise
             return Failure("time_budget", f"no reply within the {self._task_seconds} s that an evaluation has")
 
-    async def _recall(self, request: Recall, way: _EvaluationContext, here: Address) -> tuple[Memory, ...]:
-        key = way.key(here)
-        if way.journal is not None:
-            recorded = way.journal.get(key, recall_hash(request))
+    async def _recall(self, request: Recall, context: _EvaluationContext, here: Address) -> tuple[Memory, ...]:
+        key = context.key(here)
+        if context.journal is not None:
+            recorded = context.journal.get(key, recall_hash(request))
             if isinstance(recorded, tuple):
                 return recorded
         if self._memory is None:
             return ()
         memories = tuple(await self._memory.recall(request))
-        if way.journal is not None:
-            await way.journal.put(key, request, memories)
+        if context.journal is not None:
+            await context.journal.put(key, request, memories)
         return memories
 
-    def _call(self, request: Generate, run: RunContext, take: int) -> Call:
-        """A request with its model and its seed: a hash of all that shapes the reply, and of the sample's key."""
+    def _call(self, request: Generate, run: RunContext, generation: int) -> Call:
+        """The call of a request, with a seed hashed from all that shapes the reply and from its sample key."""
         model = request.model or self._default
         if model not in self.backends:
             raise ConfigError(
@@ -213,13 +213,13 @@ class Runner:
                 field="model",
                 hint=f"the engine was given {', '.join(map(repr, self.backends))}",
             )
-        shape = digest(model, request.prompt.messages(), request.schema, request.sampling.to_dict())
+        shape = digest(model, request.prompt.messages(), ById(request.schema), request.sampling.to_dict())
         sample = [run.seed, shape, list(request.sample_key), request.attempt]
         return Call(
             model=model,
             prompt=request.prompt,
             sampling=request.sampling,
-            seed=derive(*sample, take) if take else derive(*sample),
+            seed=derive(*sample, generation) if generation else derive(*sample),
             schema=request.schema,
             prompt_hash=shape,
             info=request.info,
@@ -227,12 +227,12 @@ class Runner:
 
 
 def _is_out_of_time(answer: Completion | Failure) -> bool:
-    """Not an answer of the model's: asked for again when the task is."""
+    """Whether time ran out before the model answered; the call is made again when the task is evaluated again."""
     return isinstance(answer, Failure) and answer.reason == "time_budget"
 
 
 def failed_by(error: Exception, evaluator: Evaluator, task: Task) -> Evaluation:
-    """What an exception inside an evaluator comes to."""
+    """The failed evaluation that an exception inside an evaluator makes."""
     if not isinstance(error, DebateError):
         _log.error("evaluating task %r failed", task.id, exc_info=error)
     failure = Failure("evaluator_error", f"{type(error).__name__}: {error}")
@@ -240,5 +240,5 @@ def failed_by(error: Exception, evaluator: Evaluator, task: Task) -> Evaluation:
 
 
 def _with_usage(value: Any, usage: Usage, seconds: float) -> Any:
-    """Whatever flow returns an evaluation gets the usage and the time of its own subtree."""
+    """An evaluation with the usage and the time of its own flow; any other value as it is."""
     return replace(value, usage=usage, seconds=round(seconds, 6)) if isinstance(value, Evaluation) else value

@@ -1,7 +1,6 @@
-"""Many evaluations at once, yielded as they finish, reading their tasks no faster than they are evaluated.
+"""Evaluates many tasks at once, yields evaluations as they finish, and reads tasks no faster than that.
 
-Holds one task more than there is room for, and a bounded number of finished evaluations that nobody has taken yet; so
-a stream of any length needs the memory of its open debates.
+It holds one task more than there is room for, and a bounded number of finished evaluations that nobody has taken yet.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from typing import Any
 from debate.errors import ENDS_A_RUN, BackendUnavailableError, DebateError, TaskError
 from debate.evaluation import Evaluation, failed
 from debate.evaluators.base import Evaluator
+from debate.evaluators.contract import checked_footprint
 from debate.journal import RunJournal
 from debate.runtime.admission import Admission
 from debate.runtime.runner import Runner, failed_by
@@ -24,7 +24,7 @@ _UNTAKEN = 256
 
 @dataclass(frozen=True, slots=True)
 class EvaluationRequest:
-    """A task under its name in the run, its evaluator, its place in the input, and where it is recorded."""
+    """A task under its id in the run, its evaluator, its position in the input, and where it is recorded."""
 
     position: int
     task: Task
@@ -35,7 +35,7 @@ class EvaluationRequest:
 
 
 def with_unique_ids(tasks: Iterable[Task]) -> Iterator[Task]:
-    """The tasks with names that are theirs alone: of equal tasks without an id, later ones get `-2`, `-3`, ...
+    """The tasks, each with an id of its own: of equal tasks without a given id, later ones get `-2`, `-3`, ...
 
     Raises:
         TaskError: when an id was given twice.
@@ -46,7 +46,7 @@ def with_unique_ids(tasks: Iterable[Task]) -> Iterator[Task]:
         if count == 1:
             yield task
         elif task.has_given_id:
-            raise TaskError(f"the id {task.id!r} stands twice", field="id")
+            raise TaskError(f"duplicate id {task.id!r}", field="id")
         else:
             while (name := f"{task.id}-{seen[task.id]}") in seen:
                 seen[task.id] += 1
@@ -57,10 +57,10 @@ def with_unique_ids(tasks: Iterable[Task]) -> Iterator[Task]:
 async def stream(
     runner: Runner, admission: Admission, jobs: Iterable[EvaluationRequest]
 ) -> AsyncGenerator[tuple[int, Evaluation]]:
-    """Yield (position, evaluation) as they finish.
+    """Yield (position, evaluation) as they finish. A fault of one task or its evaluator fails that task alone.
 
-    When the backend dies, or another of `ENDS_A_RUN` comes up, the evaluations under way come back as failed, and then
-    it is raised. Errors of the iterable itself are raised once what is under way has been cancelled.
+    Raises one of `ENDS_A_RUN`, such as the loss of the backend, once the evaluations under way have come back as
+    failed; and an error of the iterable itself, once what is under way has been cancelled.
     """
     state = _Scheduler(runner, admission, jobs)
     feeder = asyncio.ensure_future(state.feed())
@@ -75,32 +75,16 @@ async def stream(
 
 
 def unfinished_evaluation(death: DebateError, job: EvaluationRequest) -> Evaluation:
-    """What a job comes to that the end of its run left undone. It is never recorded."""
+    """The failed evaluation of a job that the end of its run left undone. It is never recorded."""
     failure = Failure("backend_dead" if isinstance(death, BackendUnavailableError) else "run_ended", death.message)
     return failed(job.task.id, job.evaluator.name, len(job.task.candidates), failure, job.evaluator.scale)
-
-
-async def evaluate_one(runner: Runner, admission: Admission, job: EvaluationRequest) -> Evaluation:
-    """Evaluate one job once there is room for it."""
-    try:
-        footprint = job.evaluator.footprint(job.task)
-    except Exception as error:
-        return failed_by(error, job.evaluator, job.task)
-    cost = await admission.enter(footprint)
-    try:
-        return await _recorded(runner, job)
-    finally:
-        admission.leave(cost)
 
 
 async def _recorded(runner: Runner, job: EvaluationRequest) -> Evaluation:
     """Evaluate a job and record it; one that is recorded already is not evaluated again."""
     if job.record is None:
         return await runner.evaluate(job.evaluator, job.task)
-    try:
-        record = await job.record.open(job.task, job.settings)
-    except TaskError as error:
-        return failed_by(error, job.evaluator, job.task)
+    record = await job.record.open(job.task, job.settings)
     if record.finished is not None:
         return record.finished
     evaluation = await runner.evaluate(job.evaluator, job.task, record, job.record.context)
@@ -137,7 +121,7 @@ class _Scheduler:
 
     async def _start(self, job: EvaluationRequest) -> None:
         try:
-            footprint = job.evaluator.footprint(job.task)
+            footprint = checked_footprint(job.evaluator, job.task)
         except Exception as error:
             await self.finished.put((job.position, failed_by(error, job.evaluator, job.task)))
             return
@@ -165,6 +149,8 @@ class _Scheduler:
                 return await _recorded(self.runner, job)
             except ENDS_A_RUN as death:
                 self.death = self.death or death
+            except Exception as error:
+                return failed_by(error, job.evaluator, job.task)
         return unfinished_evaluation(self.death, job)
 
 

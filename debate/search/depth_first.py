@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from debate.engine import Engine, InRun
+from debate.engine import Engine
 from debate.evaluators.base import Evaluator
 from debate.flow import Flow
+from debate.runtime.run_registry import InRun
 from debate.search.thoughts import Level, Propose, SearchResult, Solves, Thought, driven, proposed, require, valued
 from debate.selection import keep_best
 

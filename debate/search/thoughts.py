@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from debate.engine import Engine, InRun
+from debate.engine import Engine
 from debate.errors import ConfigError
 from debate.evaluation import Evaluation
 from debate.evaluators.base import Evaluator
 from debate.flow import Flow, call_function, gather
 from debate.hashing import digest
+from debate.runtime.run_registry import InRun
 from debate.types import Failure, Task
 
 P = ParamSpec("P")

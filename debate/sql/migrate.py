@@ -9,7 +9,7 @@ import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
 
-from sqlalchemy import Connection, func, inspect, select, text
+from sqlalchemy import Column, Connection, MetaData, String, Table, func, inspect, select, text
 
 from debate.errors import StoreError
 from debate.sql.connect import described, sqlite_file
@@ -25,7 +25,8 @@ class Schema:
     Attributes:
         folder: alembic's script location: `env.py` and `versions/`. `env.py` finds the connection and the name of the
             version table in `config.attributes`.
-        head: revision of the newest migration; knowing it spares loading alembic where nothing is to be done.
+        tables: the tables of the newest migration, which are made at once in an empty database.
+        head: revision of the newest migration; knowing it spares loading alembic where nothing is to be migrated.
         marker: a table that every database of this kind has.
         version_table: holds the revision that a database stands at.
         unversioned: revision of databases that have the marker but no version table, made before there were
@@ -33,6 +34,7 @@ class Schema:
     """
 
     folder: Path
+    tables: MetaData
     head: str
     marker: str
     version_table: str = "alembic_version"
@@ -65,24 +67,32 @@ class Schema:
         before = self.revision(connection)
         if before == self.head:
             return
-        if before is not None:
-            if before > self.head:
-                raise StoreError(
-                    f"{described(connection.engine.url)}: was written by a newer version "
-                    f"(schema {before}, this one knows {self.head})",
-                    hint="pip install --upgrade debate-eval",
-                )
+        if before is None:
+            self._make(connection)
+        elif before < self.head:
             _back_up(connection, before)
-        self._upgrade(connection, before)
+            self._upgrade(connection, before)
+        else:
+            raise StoreError(
+                f"{described(connection.engine.url)}: was written by a newer version "
+                f"(schema {before}, this one knows {self.head})",
+                hint="pip install --upgrade debate-eval",
+            )
 
-    def _upgrade(self, connection: Connection, before: str | None) -> None:
+    def _make(self, connection: Connection) -> None:
+        self.tables.create_all(connection)
+        version = Table(self.version_table, MetaData(), Column("version_num", String(32), primary_key=True))
+        version.create(connection)
+        connection.execute(version.insert(), {"version_num": self.head})
+
+    def _upgrade(self, connection: Connection, before: str) -> None:
         from alembic import command
         from alembic.config import Config
 
         config = Config()
         config.set_main_option("script_location", str(self.folder).replace("%", "%%"))
         config.attributes.update(connection=connection, version_table=self.version_table)
-        if before is not None and not inspect(connection).has_table(self.version_table):
+        if not inspect(connection).has_table(self.version_table):
             command.stamp(config, before)
         command.upgrade(config, "head")
 

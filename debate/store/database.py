@@ -21,9 +21,11 @@ from sqlalchemy import Connection, Engine, Table, insert
 from debate.errors import StoreError
 from debate.sql.connect import FAULTS, connect, described, normalize_url, store_error
 from debate.sql.migrate import Schema
+from debate.sql.types import insert_new
+from debate.store.tables import Base
 
 T = TypeVar("T")
-SCHEMA = Schema(Path(__file__).parent / "migrations", head="0001", marker="runs")
+SCHEMA = Schema(Path(__file__).parent / "migrations", Base.metadata, head="0002", marker="runs")
 _HINT = "what was recorded before is kept; fix this and run the same command again to continue"
 _GROUP = 512
 """Most pieces of work that share a commit."""
@@ -166,5 +168,8 @@ def _done(connection: Connection, group: list[_Work]) -> list[Any]:
 
 def _insert(connection: Connection, waiting: dict[Table, list[Mapping[str, Any]]]) -> None:
     for table, rows in waiting.items():
-        connection.execute(insert(table), rows)
+        if table.info.get("keep_first"):
+            insert_new(connection, table, rows)
+        else:
+            connection.execute(insert(table), rows)
     waiting.clear()

@@ -1,4 +1,4 @@
-"""Raw replies by what was asked, with a time to live: the caching of seed 000, with keys that mean what they say.
+"""Raw replies by what was asked, with a time to live.
 
 The key is a hash of everything that shapes the reply (model, messages, schema, sampling) and of the seed, which tells
 the samples of one prompt apart; it is the same in every process. Whether a reply may be used is decided by
@@ -15,8 +15,10 @@ from typing import Any
 from sqlalchemy import Connection, delete, func, select, update
 
 from debate.flow import Completion
+from debate.sql.types import insert_new
 from debate.store.database import Database
-from debate.store.tables import REPLIES, ReplyRow
+from debate.store.tables import REPLIES, TEXTS, ReplyRow
+from debate.store.texts import WITH_TEXT, delete_unused_texts, text_hash, text_of, text_row
 from debate.types import Usage
 
 DAY = 86_400.0
@@ -59,6 +61,7 @@ class ReplyCache:
         row = {
             "key": key,
             "model": model,
+            "text_hash": text_hash(completion.text),
             "data": _data(completion),
             "created_at": now,
             "expires_at": now + (self._ttl if self._ttl is not None else 1e12),
@@ -68,6 +71,7 @@ class ReplyCache:
         def replace(connection: Connection) -> None:
             connection.execute(delete(ReplyRow).where(ReplyRow.key == key))
             connection.execute(REPLIES.insert(), row)
+            insert_new(connection, TEXTS, [text_row(completion.text)])
 
         await self._database.arun(replace)
 
@@ -80,16 +84,23 @@ class ReplyCache:
         statement = delete(ReplyRow)
         if expired_only:
             statement = statement.where(ReplyRow.expires_at <= self._clock())
-        return self._database.run(lambda connection: connection.execute(statement).rowcount)
+
+        def delete_them(connection: Connection) -> int:
+            count = connection.execute(statement).rowcount
+            delete_unused_texts(connection)
+            return count
+
+        return self._database.run(delete_them)
 
     def _found(self, connection: Connection, key: str) -> Completion | None:
-        columns = select(ReplyRow.data).where(ReplyRow.key == key, ReplyRow.expires_at > self._clock())
-        data = connection.execute(columns).scalar()
-        if data is None:
+        query = select(REPLIES.c.data, *WITH_TEXT).join(TEXTS, TEXTS.c.hash == REPLIES.c.text_hash)
+        row = connection.execute(query.where(ReplyRow.key == key, ReplyRow.expires_at > self._clock())).first()
+        if row is None:
             return None
+        data = row.data
         connection.execute(update(ReplyRow).where(ReplyRow.key == key).values(hits=ReplyRow.hits + 1))
         usage = Usage(**data["usage"])
-        return Completion(data["text"], data["finish_reason"], usage, data["neutralised"], cached=True)
+        return Completion(text_of(row), data["finish_reason"], usage, data["escaped_special_tokens"], cached=True)
 
     def _stats(self, connection: Connection) -> CacheStats:
         replies = hits = tokens = expired = 0
@@ -104,5 +115,6 @@ class ReplyCache:
 
 def _data(completion: Completion) -> dict[str, Any]:
     data = asdict(completion)
-    del data["call"], data["cached"]
+    for name in ("text", "call", "cached"):
+        del data[name]
     return data

@@ -1,35 +1,29 @@
 """One run in the store: its tasks, what is recorded of them, and what they came to.
 
-Works in chunks of tasks, so that its memory does not grow with their number. Knows nothing of engines or files.
+Works in chunks of tasks, so that its memory does not grow with their number.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeVar
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, delete, func, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Row, delete, func, or_, select, update
 
 from debate.evaluation import Evaluation
 from debate.flow import RunContext
 from debate.store.database import Database
+from debate.store.fork import calls_after, inherited_answers, take_over
 from debate.store.lease import Lease
-from debate.store.queries import (
-    Totals,
-    accuracy_by_group,
-    all_calls,
-    inherited_answers,
-    kept_answers,
-    kept_evaluations,
-    take_over,
-    totals,
-)
+from debate.store.queries import Totals, accuracy_by_group, kept_answers, kept_evaluation, totals
 from debate.store.serialization import as_task
-from debate.store.tables import CALLS, EVALUATIONS, TASKS, TURNS
+from debate.store.tables import CALLS, EVALUATIONS, RUNS, TASKS, TURNS
 from debate.store.task_journal import SqlTaskJournal
 from debate.store.tasks import add_task, add_tasks
 from debate.types import Task
 
+T = TypeVar("T")
 _CHUNK = 200
 """Tasks that are read at a time."""
 
@@ -38,30 +32,20 @@ class StoredRun:
     """A run. Made by `Store.run`, which holds its lease, or by `Store.read`, which holds none and only looks.
 
     Attributes:
-        reading: number of the eval set's latest reading; only tasks that it saw are pending. 0 where tasks come one
-            by one from the API.
+        started_at: when the run began, in seconds since 1970; a memory counts ages to this moment.
+        about: what was recorded for people: eval set, settings, versions.
+        evalset_revision: how many versions of its eval set the run has read; only tasks of the latest are pending. 0
+            where tasks come one by one from the API.
     """
 
-    def __init__(
-        self,
-        database: Database,
-        run_id: int,
-        name: str,
-        context: RunContext,
-        *,
-        started_at: float,
-        about: Any,
-        lease: Lease | None,
-    ) -> None:
-        self.name = name
-        self.context = context
-        self.started_at = started_at
-        """When the run began, in seconds since 1970; a memory counts ages to this moment."""
-        self.about = about
-        """What was recorded for people: eval set, settings, versions."""
-        self.reading = int(about.get("reading", 0))
+    def __init__(self, database: Database, row: Any, lease: Lease | None) -> None:
+        self.name: str = row.name
+        self.context = RunContext(row.seed, row.today)
+        self.started_at: float = row.created_at
+        self.about = row.about
+        self.evalset_revision = int(row.about.get("evalset_revision", 0))
         self._database = database
-        self._run_id = run_id
+        self._run_id: int = row.id
         self._lease = lease
         self._read_ahead: dict[str, SqlTaskJournal] = {}
 
@@ -77,20 +61,27 @@ class StoredRun:
 
     # ---- tasks
 
-    def read_evalset(self, tasks: Iterable[tuple[Task, str | None, int | None]], about: Any) -> int:
-        """Take the tasks of an eval set into the run, (task, file, line) each, and `about` into its record.
+    def read_evalset(self, tasks: Iterable[tuple[Task, str | None, int | None]], about: Callable[[], Any]) -> int:
+        """Take the tasks of an eval set into the run, (task, file, line) each; returns how many there are.
 
-        All or nothing, in one transaction. Tasks that the run has already are recognised by id; of equal tasks without
+        All or nothing, in one transaction. Tasks that the run has already are recognized by id; of equal tasks without
         an id, later ones get `-2`, `-3`, ... Tasks that are not among `tasks` stay recorded, but are not pending.
+        `about`, called when all are read, goes into the run's record.
 
         Raises:
-            TaskError: when an id stands twice, or the run has another task of that id; with file and line.
+            TaskError: for a duplicate id, or where the run has another task of that id; with file and line.
         """
-        self.reading += 1
-        self.about = {**about, "reading": self.reading}
-        return self._database.run(
-            lambda connection: add_tasks(connection, self._run_id, self.reading, tasks, self.about)
-        )
+        revision = self.evalset_revision + 1
+
+        def read(connection: Connection) -> int:
+            count = add_tasks(connection, self._run_id, revision, tasks)
+            self.about = {**about(), "evalset_revision": revision}
+            connection.execute(update(RUNS).where(RUNS.c.id == self._run_id).values(about=self.about))
+            return count
+
+        count = self._database.run(read)
+        self.evalset_revision = revision
+        return count
 
     def pending(self, settings: str) -> Iterator[Task]:
         """Tasks without an evaluation under these settings, in order; what is recorded of them is read along."""
@@ -101,33 +92,37 @@ class StoredRun:
         return self._tasks(EVALUATIONS.c.settings != settings, settings)
 
     def _tasks(self, which: ColumnElement[bool], settings: str) -> Iterator[Task]:
+        for row, kept in self._each(which, lambda connection, rows: self._kept(connection, rows, settings)):
+            self._read_ahead[row.task_id] = kept
+            yield as_task(row.task_id, row.data)
+
+    def _each(
+        self, which: ColumnElement[bool], read: Callable[[Connection, Sequence[Row[Any]]], Sequence[T]]
+    ) -> Iterator[tuple[Row[Any], T]]:
+        """The tasks of the latest revision with their evaluations, and what `read` makes of each chunk of them."""
+
+        def chunk(connection: Connection, after: int) -> list[tuple[Row[Any], T]]:
+            query = self._with_evaluations().where(self._latest, TASKS.c.position > after, which)
+            rows = connection.execute(query.order_by(TASKS.c.position).limit(_CHUNK)).all()
+            return list(zip(rows, read(connection, rows), strict=True))
+
         last = -1
-        while True:
-            chunk = self._database.run(lambda connection, after=last: self._chunk(connection, which, after, settings))
-            if not chunk:
-                return
-            last = chunk[-1][1].position
-            self._read_ahead.update((kept.task_id, kept) for _, kept in chunk)
-            yield from (task for task, _ in chunk)
+        while found := self._database.run(lambda connection, after=last: chunk(connection, after)):
+            last = found[-1][0].position
+            yield from found
 
-    def _chunk(
-        self, connection: Connection, which: ColumnElement[bool], after: int, settings: str
-    ) -> list[tuple[Task, SqlTaskJournal]]:
-        query = self._with_evaluations().where(TASKS.c.reading == self.reading, TASKS.c.position > after, which)
-        rows = connection.execute(query.order_by(TASKS.c.position).limit(_CHUNK)).all()
-        return [
-            (as_task(row.task_id, row.data), kept)
-            for row, kept in zip(rows, self._kept(connection, rows, settings), strict=True)
-        ]
+    @property
+    def _latest(self) -> ColumnElement[bool]:
+        return (TASKS.c.run_id == self._run_id) & (TASKS.c.evalset_revision == self.evalset_revision)
 
-    def _with_evaluations(self) -> Select[Any, Any]:
+    def _with_evaluations(self) -> Any:
         same = (EVALUATIONS.c.run_id == TASKS.c.run_id) & (EVALUATIONS.c.position == TASKS.c.position)
-        query = select(TASKS, EVALUATIONS.c.settings).select_from(TASKS.outerjoin(EVALUATIONS, same))
+        columns = (TASKS, EVALUATIONS.c.settings, EVALUATIONS.c.data.label("evaluation"))
+        query: Any = select(*columns).select_from(TASKS.outerjoin(EVALUATIONS, same))
         return query.where(TASKS.c.run_id == self._run_id)
 
-    def _kept(self, connection: Connection, rows: Iterable[Row[Any, Any]], settings: str) -> list[SqlTaskJournal]:
+    def _kept(self, connection: Connection, rows: Sequence[Row[Any]], settings: str) -> list[SqlTaskJournal]:
         """The records of some tasks, with their answers."""
-        rows = list(rows)
         positions = [row.position for row in rows]
         answers = kept_answers(connection, self._run_id, positions)
         inherited = inherited_answers(connection, self._run_id, positions)
@@ -137,11 +132,12 @@ class StoredRun:
                 run_id=self._run_id,
                 position=row.position,
                 task_id=row.task_id,
+                metadata=row.data["metadata"],
                 settings=settings,
                 recorded=answers.get(row.position, {}),
                 inherited=inherited.get(row.position, {}),
                 is_stale=row.settings is not None,
-                current_take=row.take,
+                current_generation=row.retry_generation,
                 reopened=frozenset(row.reopened or ()),
             )
             for row in rows
@@ -167,35 +163,24 @@ class StoredRun:
         return await self._database.arun(lambda connection: self._opened(connection, task, settings))
 
     def _opened(self, connection: Connection, task: Task, settings: str) -> SqlTaskJournal:
-        position = add_task(connection, self._run_id, self.reading, task)
+        position = add_task(connection, self._run_id, self.evalset_revision, task)
         row = connection.execute(self._with_evaluations().where(TASKS.c.position == position)).one()
         (kept,) = self._kept(connection, [row], settings)
         if row.settings == settings:
-            found = kept_evaluations(connection, self._run_id, [position])
-            kept.finished = found[position]
+            kept.finished = kept_evaluation(row.evaluation)
         return kept
 
     def results(self, settings: str | None = None) -> Iterator[tuple[Task, Evaluation]]:
-        """Every evaluated task of the latest reading with its evaluation, in the order of the tasks.
+        """Every evaluated task of the latest revision with its evaluation, in the order of the tasks.
 
         `settings` leaves out what was evaluated under others.
         """
-        which = EVALUATIONS.c.settings.is_not(None) if settings is None else EVALUATIONS.c.settings == settings
-        last = -1
-        while True:
-            chunk = self._database.run(lambda connection, after=last: self._results(connection, which, after))
-            if not chunk:
-                return
-            last = chunk[-1][0]
-            yield from ((task, evaluation) for _, task, evaluation in chunk)
+        for row, _ in self._each(_under(settings), lambda _, rows: rows):
+            yield as_task(row.task_id, row.data), kept_evaluation(row.evaluation)
 
-    def _results(
-        self, connection: Connection, which: ColumnElement[bool], after: int
-    ) -> list[tuple[int, Task, Evaluation]]:
-        query = self._with_evaluations().where(TASKS.c.reading == self.reading, TASKS.c.position > after, which)
-        rows = connection.execute(query.order_by(TASKS.c.position).limit(_CHUNK)).all()
-        found = kept_evaluations(connection, self._run_id, [row.position for row in rows])
-        return [(row.position, as_task(row.task_id, row.data), found[row.position]) for row in rows]
+    def result_lines(self, settings: str | None = None) -> Iterator[str]:
+        """The JSON of every evaluation that `results` yields."""
+        return (row.evaluation for row, _ in self._each(_under(settings), lambda _, rows: rows))
 
     def reopen_failed(self) -> int:
         """Make every task that failed, in whole or in part, pending again; returns how many.
@@ -210,10 +195,11 @@ class StoredRun:
         rows = connection.execute(query).all()
         for position, data in rows:
             # What ran out of time has no answer on record: it is asked as if for the first time.
-            failed = [each for each in data["failures"] if each["reason"] != "time_budget"]
+            failed = [each for each in json.loads(data)["failures"] if each["reason"] != "time_budget"]
             addresses = sorted({each["call"] for each in failed if each["call"]})
             task = (TASKS.c.run_id == self._run_id) & (TASKS.c.position == position)
-            connection.execute(update(TASKS).where(task).values(take=TASKS.c.take + 1, reopened=addresses))
+            again = {"retry_generation": TASKS.c.retry_generation + 1, "reopened": addresses}
+            connection.execute(update(TASKS).where(task).values(again))
             for table in (EVALUATIONS, TURNS):
                 connection.execute(
                     delete(table).where((table.c.run_id == self._run_id) & (table.c.position == position))
@@ -225,41 +211,49 @@ class StoredRun:
 
         They count wherever the same is asked of the same task under the same seed.
         """
-        count = 0
-        for rows in parent.calls():
-            count += self._database.run(lambda connection, rows=rows: take_over(connection, self._run_id, rows))
-        return count
+        count, last = 0, -1
+        while True:
+            calls, texts = parent.calls_after(last)
+            if not calls:
+                return count
+            last = calls[-1]["position"]
+            count += self._database.run(
+                lambda connection, rows=(calls, texts): take_over(connection, self._run_id, *rows)
+            )
 
-    def calls(self) -> Iterator[list[dict[str, Any]]]:
-        """All recorded calls, as rows with their `task_id`, some tasks at a time."""
-        last = -1
-        while rows := self._database.run(lambda connection, after=last: all_calls(connection, self._run_id, after)):
-            yield rows
-            last = rows[-1]["position"]
+    def calls_after(self, position: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+        """The recorded calls of the next tasks after a position, with their `task_id`, and the texts of the replies."""
+        return self._database.run(lambda connection: calls_after(connection, self._run_id, position))
+
+    # ---- what it came to
 
     def totals(self) -> Totals:
         """What the run came to so far."""
-        return self._database.run(lambda connection: totals(connection, self._run_id, self.reading))
+        return self._database.run(lambda connection: totals(connection, self._run_id, self.evalset_revision))
 
     def accuracy_by_group(self) -> dict[str, tuple[int, int]]:
         """Right and known by the `group` in the tasks' metadata; empty where tasks name none."""
-        return self._database.run(lambda connection: accuracy_by_group(connection, self._run_id, self.reading))
+        return self._database.run(lambda connection: accuracy_by_group(connection, self._run_id, self.evalset_revision))
 
     def n_tasks(self) -> int:
-        """How many tasks the latest reading saw."""
-        here = (TASKS.c.run_id == self._run_id) & (TASKS.c.reading == self.reading)
-        return self._database.run(lambda connection: connection.execute(select(func.count()).where(here)).scalar_one())
+        """Number of tasks of the latest revision."""
+        return self._scalar(select(func.count()).where(self._latest))
 
     def n_evaluated(self, settings: str) -> int:
         """How many of these are evaluated under these settings."""
-        same = (EVALUATIONS.c.run_id == TASKS.c.run_id) & (EVALUATIONS.c.position == TASKS.c.position)
-        query = select(func.count()).select_from(TASKS.join(EVALUATIONS, same))
-        here = (TASKS.c.run_id == self._run_id) & (TASKS.c.reading == self.reading)
-        query = query.where(here, EVALUATIONS.c.settings == settings)
-        return self._database.run(lambda connection: connection.execute(query).scalar_one())
+        evaluated = self._with_evaluations().where(self._latest, _under(settings))
+        return self._scalar(evaluated.with_only_columns(func.count()))
 
     def tokens_spent(self) -> int:
         """Prompt and completion tokens of all calls that a model was asked."""
         tokens = func.sum(CALLS.c.prompt_tokens + CALLS.c.completion_tokens)
         here = (CALLS.c.run_id == self._run_id) & ~CALLS.c.is_cached & ~CALLS.c.is_inherited
-        return self._database.run(lambda connection: connection.execute(select(tokens).where(here)).scalar() or 0)
+        return self._scalar(select(tokens).where(here)) or 0
+
+    def _scalar(self, query: Any) -> int:
+        return self._database.run(lambda connection: connection.execute(query).scalar())  # pyright: ignore[reportReturnType]
+
+
+def _under(settings: str | None) -> ColumnElement[bool]:
+    """Evaluated, under these settings or any."""
+    return EVALUATIONS.c.settings.is_not(None) if settings is None else EVALUATIONS.c.settings == settings

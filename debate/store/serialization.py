@@ -1,17 +1,22 @@
-"""Between the values of the domain and the rows of the tables. Knows nothing of databases."""
+"""Turns the values of the domain into rows of the tables, and back."""
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from debate.evaluation import Evaluation, as_memory, plain
+import numpy as np
+
+from debate.evaluation import Evaluation, from_plain, plain
 from debate.flow import Call, Completion, Recall
 from debate.hashing import digest
 from debate.journal import Answer, CallKey, format_address, recall_hash
-from debate.types import Candidate, Failure, Task, Usage
+from debate.selection import keep_best
+from debate.store.texts import text_hash, text_of
+from debate.types import Candidate, Failure, FloatArray, Memory, Scale, Task, Usage
 
 Row = dict[str, Any]
 
@@ -33,14 +38,12 @@ def as_task(task_id: str, data: Mapping[str, Any]) -> Task:
 
 def task_row(task: Task, data: Row, place: str | None) -> Row:
     """A task's row, without its run and position; `data` is its `task_data`."""
-    best = task.metadata.get("best")
     return {
         "task_id": task.id,
         "place": place,
         "content_hash": content_hash(data),
         "data": data,
-        "best": best if isinstance(best, int) else None,
-        "take": 0,
+        "retry_generation": 0,
         "reopened": None,
     }
 
@@ -55,9 +58,10 @@ def content_hash(data: Row) -> str:
 def call_row(key: CallKey, call: Call | Recall, answer: Answer) -> Row:
     """An answer's row, without its run and position."""
     row: Row = dict.fromkeys(_CALL_COLUMNS)
-    row |= {"address": format_address(key.address), "attempt": key.attempt, "take": key.take, "created_at": time.time()}
+    row |= {"address": format_address(key.address), "attempt": key.attempt}
+    row |= {"retry_generation": key.retry_generation, "created_at": time.time()}
     row |= {
-        "neutralised": 0,
+        "escaped_special_tokens": 0,
         "is_cached": False,
         "is_inherited": False,
         "prompt_tokens": 0,
@@ -72,7 +76,11 @@ def call_row(key: CallKey, call: Call | Recall, answer: Answer) -> Row:
     match answer:
         case Completion():
             usage = answer.usage
-            row |= {"text": answer.text, "finish_reason": answer.finish_reason, "neutralised": answer.neutralised}
+            row |= {
+                "text_hash": text_hash(answer.text),
+                "finish_reason": answer.finish_reason,
+                "escaped_special_tokens": answer.escaped_special_tokens,
+            }
             row |= {"is_cached": answer.cached, "prompt_tokens": usage.prompt_tokens}
             row |= {"cached_tokens": usage.cached_tokens, "completion_tokens": usage.completion_tokens}
         case Failure():
@@ -82,7 +90,7 @@ def call_row(key: CallKey, call: Call | Recall, answer: Answer) -> Row:
     return row
 
 
-_CALL_COLUMNS = ("model", "sampling", "seed", "info", "text", "finish_reason", "failure", "memories")
+_CALL_COLUMNS = ("model", "sampling", "seed", "info", "text_hash", "finish_reason", "failure", "memories")
 
 
 def _of_the_call(info: Mapping[str, Any]) -> Row:
@@ -91,25 +99,31 @@ def _of_the_call(info: Mapping[str, Any]) -> Row:
 
 
 def as_answer(row: Any) -> Answer:
-    """The answer that a row of `calls` holds."""
+    """The answer that a row of `calls` holds, joined with `texts`."""
     if row.kind == "recall":
-        return tuple(as_memory(memory) for memory in row.memories)
+        return tuple(from_plain(Memory, memory) for memory in row.memories)
     if row.failure is not None:
         return Failure(**row.failure)
     usage = Usage(row.prompt_tokens, row.cached_tokens, row.completion_tokens, 1)
-    return Completion(row.text, row.finish_reason, usage, row.neutralised, row.address, row.is_cached)
+    return Completion(text_of(row), row.finish_reason, usage, row.escaped_special_tokens, row.address, row.is_cached)
 
 
-def evaluation_row(evaluation: Evaluation, settings: str) -> tuple[Row, list[Row]]:
-    """An evaluation's row and those of its turns, without their run and position."""
-    data = evaluation.to_dict()
-    turns = list(_turn_rows(data, ""))
+def evaluation_row(evaluation: Evaluation, settings: str, metadata: Mapping[str, Any]) -> Row:
+    """An evaluation's row, without its run and position; `metadata` is the task's."""
+    best, group = metadata.get("best"), metadata.get("group")
     usage = evaluation.usage
-    row = {
+    cv = evaluation.cv[-1] if evaluation.cv else math.nan
+    return {
         "settings": settings,
         "evaluator": evaluation.evaluator,
         "status": evaluation.status,
+        "best": best if isinstance(best, int) else None,
         "selected": evaluation.selected,
+        "tied": bool(evaluation.tied),
+        "flipped": _is_flipped(evaluation),
+        "task_group": None if group is None else str(group),
+        "margin": _margin(evaluation),
+        "cv": cv if math.isfinite(cv) else None,
         "stop_reason": evaluation.stop_reason,
         "rounds": evaluation.rounds_run,
         "n_failures": len(evaluation.failures),
@@ -117,34 +131,42 @@ def evaluation_row(evaluation: Evaluation, settings: str) -> tuple[Row, list[Row
         "prompt_tokens": usage.prompt_tokens,
         "cached_tokens": usage.cached_tokens,
         "completion_tokens": usage.completion_tokens,
-        "data": data,
+        "data": evaluation.to_json(),
         "created_at": time.time(),
     }
-    return row, turns
 
 
-def _turn_rows(data: Row, member: str) -> Iterator[Row]:
-    """Takes the turns out of an evaluation's data, and out of its members'."""
-    for ordinal, turn in enumerate(data.pop("transcript")):
-        apart = {key: turn.pop(key) for key in ("round", "agent", "scores", "memories", "failure")}
-        yield {"member": member, "ordinal": ordinal, **apart, "data": turn}
-    for n, each in enumerate(data["members"]):
-        yield from _turn_rows(each, f"{member}.{n}" if member else str(n))
+def _margin(evaluation: Evaluation) -> float | None:
+    """Distance of the best score from the second best."""
+    best = evaluation.keep_best(2)
+    return None if len(best) < 2 else abs(float(evaluation.scores[best[0]] - evaluation.scores[best[1]]))
 
 
-def as_evaluation(data: Row, turns: Mapping[str, list[Row]]) -> Evaluation:
-    """The evaluation again, from its data and its turns by member."""
-    _with_turns(data, turns, "")
-    return Evaluation.from_dict(data)
+def _is_flipped(evaluation: Evaluation) -> bool | None:
+    """Whether the last round had another winner than the first, by the mean over agents and components."""
+    if evaluation.tensor is None or len(evaluation.tensor) < 2:
+        return None
+    winners = [_winner(evaluation.tensor[r], evaluation.scale) for r in (0, -1)]  # of (I, J, K) each
+    return None if None in winners else winners[0] != winners[1]
 
 
-def _with_turns(data: Row, turns: Mapping[str, list[Row]], member: str) -> None:
-    data["transcript"] = turns.get(member, [])
-    for n, each in enumerate(data["members"]):
-        _with_turns(each, turns, f"{member}.{n}" if member else str(n))
+def _winner(scores: FloatArray, scale: Scale) -> int | None:
+    n = np.isfinite(scores).sum(axis=(0, 2))  # (J,)
+    means = np.nansum(scores, axis=(0, 2)) / np.where(n, n, np.nan)  # (J,)
+    return next(iter(keep_best(means, 1, scale.higher_is_better)), None)
 
 
-def turn_data(row: Any) -> Row:
-    """A row of `turns` as the data of a turn."""
-    apart = {key: getattr(row, key) for key in ("round", "agent", "scores", "memories", "failure")}
-    return {**row.data, **apart}
+def turn_rows(evaluation: Evaluation, member: str = "") -> Iterator[Row]:
+    """The rows of an evaluation's turns and of its members', without run and position."""
+    for ordinal, turn in enumerate(evaluation.transcript):
+        yield {
+            "member": member,
+            "ordinal": ordinal,
+            "round": turn.round,
+            "agent": turn.agent,
+            "scores": [[None if score != score else score for score in row] for row in turn.scores.tolist()],
+            "distribution": None,
+            "failure": None if turn.failure is None else asdict(turn.failure),
+        }
+    for n, each in enumerate(evaluation.members):
+        yield from turn_rows(each, f"{member}.{n}" if member else str(n))

@@ -13,7 +13,6 @@ from sqlalchemy import Connection, insert, select, update
 
 from debate.errors import ConfigError, RunMismatchError
 from debate.files import this_process
-from debate.flow import RunContext
 from debate.store.database import Database
 from debate.store.identity import differences, prompt_identity
 from debate.store.lease import Lease, take_lease
@@ -89,7 +88,7 @@ class Store:
                 "about": dict(about or {}),
             }
             row = self._database.run(lambda connection: self._held(connection, name, new))
-            return self._record(row, lease)
+            return StoredRun(self._database, row, lease)
         except BaseException:
             lease.release()
             raise
@@ -121,15 +120,9 @@ class Store:
         found = [row for row in rows if name is None or row.name == name]
         if len(found) != 1:
             there = ", ".join(repr(row.name) for row in rows[-8:]) or "none"
-            problem = "which run? there are several" if found else f"there is no run {name!r}"
+            problem = "the store holds several runs; name one" if found else f"there is no run {name!r}"
             raise ConfigError(problem, file=self.place, field="run", hint=f"runs here: {there}")
-        return self._record(found[0], None)
-
-    def _record(self, row: Any, lease: Lease | None) -> StoredRun:
-        context = RunContext(row.seed, row.today)
-        return StoredRun(
-            self._database, row.id, row.name, context, started_at=row.created_at, about=row.about, lease=lease
-        )
+        return StoredRun(self._database, found[0], None)
 
     def runs(self) -> list[str]:
         """The names of all runs, oldest first."""

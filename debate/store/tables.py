@@ -1,9 +1,10 @@
 """The tables, as SQLAlchemy types. `migrations/` makes them; a test holds the two together.
 
     runs ── tasks ── calls          every answer of a model or a memory, the truth from which the rest is replayed
-                 └── evaluations    what a task came to, without its turns
-                 └── turns          what each agent said, with its score matrix and the memories it was given
-    replies                         the cache of raw replies, shared by all runs of the store
+                 └── evaluations    the result of each task, as JSON, with columns made from it for queries
+                 └── turns          score matrix of each turn
+    replies                         the cache of replies, shared by all runs of the store
+    texts                           the raw replies that calls and the cache refer to, each once
 
 Times are seconds since 1970 in UTC. Texts that a model or a user wrote are JSON-encoded, so that NULs and half
 surrogate pairs survive in every database.
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import BigInteger, ForeignKey, Index, UniqueConstraint
+from sqlalchemy import BigInteger, ForeignKey, Index, LargeBinary, Text, UniqueConstraint
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from debate.sql.types import Json, table_of
@@ -56,14 +57,12 @@ class TaskRow(Base):
     """FILE:LINE it was read from."""
     content_hash: Mapped[str]
     data: Mapped[Any] = mapped_column(Json)
-    reading: Mapped[int]
-    """Number of the eval set's reading that saw it last; 0 for tasks that came one by one."""
-    best: Mapped[int | None]
-    """Index of the candidate that is known to be the best, where the eval set says so."""
-    take: Mapped[int] = mapped_column(default=0)
-    """How often its failed calls were asked for again."""
+    evalset_revision: Mapped[int]
+    """Latest revision of the eval set that has it; 0 for tasks that came one by one."""
+    retry_generation: Mapped[int] = mapped_column(default=0)
+    """How often its failed calls were asked again."""
     reopened: Mapped[Any | None] = mapped_column(Json)
-    """Addresses of the calls that the latest take asks again."""
+    """Addresses of the calls that the latest retry generation asks again."""
 
 
 class CallRow(Base):
@@ -76,7 +75,8 @@ class CallRow(Base):
     address: Mapped[str] = mapped_column(primary_key=True)
     """Path of child positions and the ordinal there: `0.2.1`."""
     attempt: Mapped[int] = mapped_column(primary_key=True)
-    take: Mapped[int] = mapped_column(primary_key=True)
+    retry_generation: Mapped[int] = mapped_column(primary_key=True)
+    """The task's when it was asked; -1 for what a fork took over."""
     kind: Mapped[str]
     """`generate` or `recall`."""
     prompt_hash: Mapped[str]
@@ -85,10 +85,10 @@ class CallRow(Base):
     seed: Mapped[int | None]
     info: Mapped[Any | None] = mapped_column(Json)
     """Round, agent and the like, as the evaluator names them."""
-    text: Mapped[Any | None] = mapped_column(Json)
-    """The raw reply."""
+    text_hash: Mapped[str | None]
+    """Key of the raw reply in `texts`."""
     finish_reason: Mapped[str | None]
-    neutralised: Mapped[int] = mapped_column(default=0)
+    escaped_special_tokens: Mapped[int] = mapped_column(default=0)
     is_cached: Mapped[bool] = mapped_column(default=False)
     """Whether the reply came from the cache."""
     is_inherited: Mapped[bool] = mapped_column(default=False)
@@ -103,7 +103,7 @@ class CallRow(Base):
 
 
 class EvaluationRow(Base):
-    """What a task came to under one set of settings."""
+    """The result of a task under one set of settings; the columns up to `completion_tokens` are made from `data`."""
 
     __tablename__ = "evaluations"
 
@@ -113,7 +113,19 @@ class EvaluationRow(Base):
     """Digest of the evaluator's settings, those that shape no prompt included."""
     evaluator: Mapped[str]
     status: Mapped[str] = mapped_column(index=True)
+    best: Mapped[int | None]
+    """Index of the candidate that is known to be the best, where the task's metadata say so."""
     selected: Mapped[int | None]
+    tied: Mapped[bool]
+    """Whether several candidates share the best score."""
+    flipped: Mapped[bool | None]
+    """Whether the last round had another winner than the first, by the mean score; NULL without two scored rounds."""
+    task_group: Mapped[str | None]
+    """The `group` in the task's metadata."""
+    margin: Mapped[float | None]
+    """Distance of the best score from the second best; NULL where fewer than two candidates were scored."""
+    cv: Mapped[float | None]
+    """Coefficient of variation of the last round."""
     stop_reason: Mapped[str | None]
     rounds: Mapped[int]
     n_failures: Mapped[int]
@@ -121,8 +133,8 @@ class EvaluationRow(Base):
     prompt_tokens: Mapped[int]
     cached_tokens: Mapped[int]
     completion_tokens: Mapped[int]
-    data: Mapped[Any] = mapped_column(Json)
-    """The evaluation without its transcripts."""
+    data: Mapped[str] = mapped_column(Text)
+    """The evaluation as JSON: its line of `results.jsonl`."""
     created_at: Mapped[float]
 
 
@@ -141,10 +153,21 @@ class TurnRow(Base):
     agent: Mapped[str]
     scores: Mapped[Any] = mapped_column(Json)
     """(J, K) in the task's own candidate order, null where unscored."""
-    memories: Mapped[Any] = mapped_column(Json)
+    distribution: Mapped[Any | None] = mapped_column(Json)
+    """Probabilities of the scores of each cell, where the backend gave them."""
     failure: Mapped[Any | None] = mapped_column(Json)
-    data: Mapped[Any] = mapped_column(Json)
-    """The rest: overall, comments, labels shown, rejected replies."""
+
+
+class TextRow(Base):
+    """One raw reply."""
+
+    __tablename__ = "texts"
+    __table_args__ = ({"info": {"keep_first": True}},)
+
+    hash: Mapped[str] = mapped_column(primary_key=True)
+    data: Mapped[bytes] = mapped_column(LargeBinary)
+    """UTF-8, by zlib where `is_compressed`."""
+    is_compressed: Mapped[bool]
 
 
 class ReplyRow(Base):
@@ -154,13 +177,16 @@ class ReplyRow(Base):
 
     key: Mapped[str] = mapped_column(primary_key=True)
     model: Mapped[str]
+    text_hash: Mapped[str]
+    """Key of the raw reply in `texts`."""
     data: Mapped[Any] = mapped_column(Json)
+    """The rest of the reply: finish reason, usage."""
     created_at: Mapped[float]
     expires_at: Mapped[float] = mapped_column(index=True)
     hits: Mapped[int] = mapped_column(default=0)
 
 
-RUNS, TASKS, CALLS, EVALUATIONS, TURNS, REPLIES = map(
-    table_of, (RunRow, TaskRow, CallRow, EvaluationRow, TurnRow, ReplyRow)
+RUNS, TASKS, CALLS, EVALUATIONS, TURNS, TEXTS, REPLIES = map(
+    table_of, (RunRow, TaskRow, CallRow, EvaluationRow, TurnRow, TextRow, ReplyRow)
 )
 """The same tables for statements that deal in many rows."""

@@ -10,28 +10,26 @@ from sqlalchemy import Connection, delete
 
 from debate.errors import RunMismatchError
 from debate.evaluation import Evaluation
-from debate.flow import Call, Recall
+from debate.flow import Call, Completion, Recall
 from debate.journal import Address, Answer, CallKey, format_address
 from debate.store.database import Database
-from debate.store.serialization import Row, call_row, evaluation_row
-from debate.store.tables import CALLS, EVALUATIONS, TURNS
+from debate.store.fork import Inherited
+from debate.store.serialization import Row, call_row, evaluation_row, turn_rows
+from debate.store.tables import CALLS, EVALUATIONS, TEXTS, TURNS
+from debate.store.texts import text_row
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A recorded answer: of the latest take of its call and attempt."""
+    """A recorded answer: that of the latest retry generation of its call and attempt."""
 
-    take: int
+    retry_generation: int
     prompt_hash: str
     answer: Answer
 
 
 Recorded = Mapping[tuple[str, int], Kept]
 """By (address, attempt)."""
-Inherited = Mapping[tuple[str, int | None], Answer]
-"""What the run that this one was forked from has, by what was asked: (hash of the prompt, seed)."""
-INHERITED = -1
-"""The take of what was inherited."""
 
 
 @dataclass(slots=True)
@@ -42,30 +40,32 @@ class SqlTaskJournal:
     run_id: int
     position: int
     task_id: str
+    metadata: Mapping[str, Any]
+    """The task's."""
     settings: str
     recorded: Recorded
     inherited: Inherited
     finished: Evaluation | None = None
     is_stale: bool = False
     """Whether an evaluation under other settings is recorded, which a new one replaces."""
-    current_take: int = 0
+    current_generation: int = 0
     reopened: frozenset[str] = frozenset()
     _has_left_the_record: bool = False
 
-    def take(self, address: Address) -> int:
-        """The task's take for calls that are asked again, else that of the recorded answer."""
+    def retry_generation(self, address: Address) -> int:
+        """The task's generation for calls that are asked again, else that of the recorded answer."""
         place = format_address(address)
         if place in self.reopened:
-            return self.current_take
-        if not self.current_take:
+            return self.current_generation
+        if not self.current_generation:
             return 0
-        return max((kept.take for (at, _), kept in self.recorded.items() if at == place), default=0)
+        return max((kept.retry_generation for (at, _), kept in self.recorded.items() if at == place), default=0)
 
     def get(self, key: CallKey, prompt_hash: str, seed: int | None = None) -> Answer | None:
-        """The recorded answer; one of an older take is none where the call is asked again."""
+        """The recorded answer; one of an older generation is none where the call is asked again."""
         place = (format_address(key.address), key.attempt)
         kept = self.recorded.get(place)
-        if kept is not None and kept.take == key.take:
+        if kept is not None and kept.retry_generation == key.retry_generation:
             if kept.prompt_hash == prompt_hash or self._has_left_the_record:
                 return kept.answer
             raise self._changed(place[0])
@@ -81,12 +81,13 @@ class SqlTaskJournal:
 
     async def put(self, key: CallKey, call: Call | Recall, answer: Answer) -> None:
         """Record an answer; committed when this returns."""
-        await self.database.ainsert((CALLS, self._keyed(call_row(key, call, answer))))
+        texts = [(TEXTS, text_row(answer.text))] if isinstance(answer, Completion) else []
+        await self.database.ainsert((CALLS, self._keyed(call_row(key, call, answer))), *texts)
 
     async def finish(self, evaluation: Evaluation) -> None:
         """Record the evaluation and its turns; those under other settings go."""
-        row, turns = evaluation_row(evaluation, self.settings)
-        rows = [(EVALUATIONS, self._keyed(row)), *((TURNS, self._keyed(turn)) for turn in turns)]
+        row = evaluation_row(evaluation, self.settings, self.metadata)
+        rows = [(EVALUATIONS, self._keyed(row)), *((TURNS, self._keyed(turn)) for turn in turn_rows(evaluation))]
         if not self.is_stale:
             await self.database.ainsert(*rows)
             return

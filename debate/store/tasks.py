@@ -1,4 +1,4 @@
-"""Takes tasks into a run: names equal ones apart, recognises those it has, refuses those that changed.
+"""Takes tasks into a run: names equal ones apart, recognizes those it has, refuses those that changed.
 
 All questions are put to the database, so that an eval set of any length is read in constant memory.
 """
@@ -8,20 +8,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
 
 from sqlalchemy import Connection, func, insert, select, update
 
 from debate.errors import TaskError
 from debate.store.serialization import Row, content_hash, task_data, task_row
-from debate.store.tables import RUNS, TASKS
+from debate.store.tables import TASKS
 from debate.types import Task
 
 _CHUNK = 500
 Placed = tuple[Task, str | None, int | None]
 
 
-def add_task(connection: Connection, run_id: int, reading: int, task: Task) -> int:
+def add_task(connection: Connection, run_id: int, revision: int, task: Task) -> int:
     """The position of one task, which is added when it is new."""
     data = task_data(task)
     same_id = (TASKS.c.run_id == run_id) & (TASKS.c.task_id == task.id)
@@ -31,15 +30,14 @@ def add_task(connection: Connection, run_id: int, reading: int, task: Task) -> i
             raise _another(task.id, None, None)
         return row.position
     position = _next_position(connection, run_id)
-    added = {**task_row(task, data, None), "run_id": run_id, "position": position, "reading": reading}
+    added = {**task_row(task, data, None), "run_id": run_id, "position": position, "evalset_revision": revision}
     connection.execute(insert(TASKS), added)
     return position
 
 
-def add_tasks(connection: Connection, run_id: int, reading: int, tasks: Iterable[Placed], about: Any) -> int:
-    """Take the tasks of a reading into the run, and `about` into its row; returns how many tasks there are."""
-    connection.execute(update(RUNS).where(RUNS.c.id == run_id).values(about=about))
-    adding = _Adding(connection, run_id, reading, _next_position(connection, run_id))
+def add_tasks(connection: Connection, run_id: int, revision: int, tasks: Iterable[Placed]) -> int:
+    """Take the tasks of a revision of the eval set into the run; returns how many there are."""
+    adding = _Adding(connection, run_id, revision, _next_position(connection, run_id))
     count = 0
     tasks = iter(tasks)
     while chunk := list(islice(tasks, _CHUNK)):
@@ -59,17 +57,17 @@ class _Known:
 
     content_hash: str
     place: str | None
-    reading: int
+    revision: int
     position: int = -1
 
 
 @dataclass(slots=True)
 class _Adding:
-    """One reading of an eval set, chunk by chunk."""
+    """One revision of an eval set, added chunk by chunk."""
 
     connection: Connection
     run_id: int
-    reading: int
+    revision: int
     position: int
     """Where the next new task goes."""
 
@@ -83,35 +81,35 @@ class _Adding:
             place = f"{file}:{line}" if file else None
             if (before := known.get(name)) is None:
                 row = {**task_row(task, data, place), "task_id": name}
-                new.append({**row, "run_id": self.run_id, "position": self.position, "reading": self.reading})
-                known[name] = _Known(row["content_hash"], place, self.reading)
+                new.append({**row, "run_id": self.run_id, "position": self.position, "evalset_revision": self.revision})
+                known[name] = _Known(row["content_hash"], place, self.revision)
                 self.position += 1
             elif before.content_hash != content_hash(data):
                 raise _another(name, file, line)
             else:
-                before.reading = self.reading
+                before.revision = self.revision
                 again.append(before.position)
         if new:
             self.connection.execute(insert(TASKS), new)
         if again:
             here = (TASKS.c.run_id == self.run_id) & TASKS.c.position.in_(again)
-            self.connection.execute(update(TASKS).where(here).values(reading=self.reading))
+            self.connection.execute(update(TASKS).where(here).values(evalset_revision=self.revision))
 
     def _known(self, names: list[str]) -> dict[str, _Known]:
-        columns = (TASKS.c.task_id, TASKS.c.content_hash, TASKS.c.place, TASKS.c.reading, TASKS.c.position)
+        columns = (TASKS.c.task_id, TASKS.c.content_hash, TASKS.c.place, TASKS.c.evalset_revision, TASKS.c.position)
         query = select(*columns).where(TASKS.c.run_id == self.run_id, TASKS.c.task_id.in_(names))
         return {row.task_id: _Known(*row[1:]) for row in self.connection.execute(query)}
 
     def _name(self, task: Task, file: str | None, line: int | None, known: dict[str, _Known]) -> str:
-        """The task's id, or where this reading has seen it already and it was not given, the next free one."""
+        """The task's id, or where this revision had it already and it was not given, the next free one."""
         for name in _candidates(task.id):
             if name not in known:
                 known.update(self._known([name]))
-            if (before := known.get(name)) is None or before.reading < self.reading:
+            if (before := known.get(name)) is None or before.revision < self.revision:
                 return name
             if task.has_given_id:
                 first = f", first at {before.place}" if before.place else ""
-                raise TaskError(f"{task.id!r} stands twice{first}", file=file, line=line, field="id")
+                raise TaskError(f"{task.id!r} is a duplicate{first}", file=file, line=line, field="id")
         raise AssertionError  # the names never end
 
 

@@ -172,7 +172,7 @@ class DictJournal:
     def __init__(self, entries: Mapping[CallKey, Answer] | None = None) -> None:
         self.entries: dict[CallKey, Answer] = dict(entries or {})
 
-    def take(self, address: Address) -> int:
+    def retry_generation(self, address: Address) -> int:
         """Always the first."""
         return 0
 

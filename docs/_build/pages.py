@@ -20,11 +20,9 @@ from typing import Any
 import typer.main
 
 from debate.cli import app
-from debate.config.evaluators import KINDS
-from debate.config.settings import RunSettings
-from debate.dataset.registry import FORMATS
-from debate.evaluators.debate.evaluator import DebateEvaluator
-from debate.export import EXPORTS
+from debate.config.settings import PANELS, settings_table
+from debate.registry import BACKENDS, EMBEDDERS, EVALUATORS, EXPORTS, FORMATS, INDEXES, Registry
+from debate.settings import declarations
 
 FOLDER = Path(__file__).resolve().parents[1] / "reference"
 PROGRAM = "debate"
@@ -32,30 +30,27 @@ PROGRAM = "debate"
 
 def settings_page() -> str:
     """Every setting of a run, and the parameters of every evaluator."""
-    flags = {name: option for name, option in _run_options()}
-    of_debates = {spec.name: spec for spec in fields(DebateEvaluator) if spec.init}
-    docs = attribute_docs(DebateEvaluator) | {name: help_of(option) for name, option in flags.items()}
-    rows: dict[bool, list[tuple[str, ...]]] = {True: [], False: []}
-    for name, spec in RunSettings.model_fields.items():
-        flag = f"`{flags[name].opts[0]}`" if name in flags else ""
-        default = shown(spec.get_default(call_default_factory=True))
-        rows[name in of_debates].append((f"`{name}`", flag, kind(spec.annotation), default, docs.get(name, "")))
-    head = ("setting", "flag", "type", "default", "what it does")
     parts = [
         "# Settings",
-        "One name for one thing: a key of a `--config` file, a flag of `debate run` (with `-` for `_`) and a parameter in "
-        "Python are called the same. A setting without a flag goes into the file. Flags override the file, and the file "
-        "overrides what the model's folder asks for in its `debate.yaml`.",
-        "## Of a debate",
-        "Also the parameters of `DebateEvaluator`.",
-        table(head, rows[True]),
-        "## Of a run",
-        table(head, rows[False]),
-        "## Of the other evaluators",
+        "A setting has one name: as a key of a `--config` file, as a flag of `debate run` (with `-` for `_`) and as a "
+        "parameter in Python. Flags override the file, and the file overrides what the model's folder asks for in its "
+        "`debate.yaml`. A setting with a check mark may change when a run is resumed.",
+    ]
+    head = ("setting", "flag", "type", "default", "may change", "what it does")
+    for panel in reversed(PANELS):
+        rows = [
+            (code(row.name), code(row.flag), kind(row.annotation), shown(row.default), "✓" * row.may_change, about(row))
+            for row in settings_table()
+            if row.panel == panel
+        ]
+        parts += [f"## {panel}", table(head, rows)]
+    parts += [
+        "## Other evaluators",
         "Set on the command line with `--option KEY=VALUE`, in a `--config` file under `options`.",
     ]
-    for name, cls in KINDS.items():
-        if cls is not DebateEvaluator:
+    for name in ours(EVALUATORS):
+        if name != "debate":
+            cls = EVALUATORS.load(name)
             parts += [f"### {name}", first_sentence(cls), table(("option", "type", "default", "what it does"), of(cls))]
     return "\n\n".join(parts) + "\n"
 
@@ -67,7 +62,7 @@ def command_line_page() -> str:
         f"`{PROGRAM}` and `debate-eval` are the same program. `{PROGRAM} COMMAND --help` says what this page says.",
     ]
     for path, command in commands():
-        parts += [f"## {path}", usage(path, command), textwrap.dedent(command.help or "").strip()]
+        parts += [f"## {path}", usage(path, command), described(command.help or "")]
         rows = [option_row(option) for option in command.params if option.name != "help"]
         if rows and not hasattr(command, "commands"):
             parts.append(table(("option", "value", "default", "what it does"), rows))
@@ -75,21 +70,57 @@ def command_line_page() -> str:
 
 
 def formats_page() -> str:
-    """What eval sets are read from, and what results are written as."""
-    read = [
-        (f"`{name}`", cell(known.description), " or ".join(", ".join(f"`{key}`" for key in sorted(keys)) for keys in known.keys))
-        for name, known in FORMATS.items()
-    ]
-    written = [(f"`{name}`", f"`{each.file}`", cell(each.description)) for name, each in EXPORTS.items()]
-    return "\n\n".join([
-        "# Formats",
+    """Everything that goes by a name: what eval sets are read from and results are written as, and the rest."""
+    read, written = ours(FORMATS), ours(EXPORTS)
+    keys = {name: getattr(FORMATS.load(name), "keys", ()) for name in read}
+    alternatives = {
+        name: " or ".join(", ".join(map(code, sorted(each))) for each in sets) for name, sets in keys.items()
+    }
+    files = {name: EXPORTS.load(name).file for name in written}
+    parts = [
+        "# Formats and other names",
+        "These names are built in. Packages add their own by entry points, and `MODULE:NAME` names anything else that "
+        "Python can import; see [Extend](../extending.md).",
         "## Eval sets",
-        "`debate run` recognizes a file by the keys of its first record; `--format NAME` decides where they do not tell.",
-        table(("name", "what it is", "recognized by the keys"), read),
+        "`debate run` recognizes a file by the keys of its first record; `--format NAME` decides otherwise.",
+        table(
+            ("name", "what it is", "recognized by the keys"),
+            [(code(name), cell(text), alternatives[name]) for name, text in read.items()],
+        ),
         "## Exports",
         "`debate export RUN --to NAME` writes them, into the run's folder unless `--out` says otherwise.",
-        table(("name", "file", "what it holds"), written),
-    ]) + "\n"  # fmt: skip
+        table(
+            ("name", "file", "what it holds"),
+            [(code(name), code(files[name]), cell(text)) for name, text in written.items()],
+        ),
+    ]
+    others = {"Evaluators": EVALUATORS, "Backends": BACKENDS, "Embedders": EMBEDDERS, "Indexes": INDEXES}
+    for title, registry in others.items():
+        rows = [(code(name), cell(text)) for name, text in ours(registry).items()]
+        parts += [f"## {title}", table(("name", "what it is"), rows)]
+    return "\n\n".join(parts) + "\n"
+
+
+def ours(registry: Registry) -> dict[str, str]:
+    """The built-in names of a registry, with their descriptions."""
+    return {name: entry.description for name, entry in registry.entries.items() if entry.package is None}
+
+
+def about(row: Any) -> str:
+    """What a setting does, with the variable that sets it."""
+    return cell(row.help) + (f" Environment variable: `{row.env}`." if row.env else "")
+
+
+def described(text: str) -> str:
+    """A command's help in Markdown: its examples as code."""
+    text = re.sub(r"\[/?\w+\]", "", text.replace("\b", ""))
+    lines = textwrap.dedent(text).strip().splitlines()
+    shown_lines = [
+        f"\n    {line.strip().removeprefix('Example:').strip()}\n" if re.match(r"\s*(Example: )?debate ", line) else line
+        for line in lines
+        if line.strip() != "Example:"
+    ]
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(shown_lines)).strip()
 
 
 PAGES = {"settings.md": settings_page, "command-line.md": command_line_page, "formats.md": formats_page}
@@ -109,7 +140,7 @@ def commands() -> Iterator[tuple[str, Any]]:
 
 def usage(path: str, command: Any) -> str:
     """The command's first line of help."""
-    arguments = [option.name.upper() if option.required else f"[{option.name.upper()}]" for option in _arguments(command)]
+    arguments = [name.upper() if is_required else f"[{name.upper()}]" for name, is_required in _arguments(command)]
     rest = "COMMAND" if hasattr(command, "commands") else " ".join(["[OPTIONS]", *arguments])
     return f"    {path} {rest}"
 
@@ -121,8 +152,15 @@ def option_row(option: Any) -> tuple[str, ...]:
     value = "" if is_argument else value_of(option)
     many = "repeatable" if getattr(option, "multiple", False) else ""
     default = option.default
-    has_default = default not in (None, False, [], ()) and not callable(default) and "UNSET" not in repr(default).upper()
-    return f"`{name}`", cell(", ".join(filter(None, (value, many)))), shown(default) if has_default else "", help_of(option)
+    has_default = (
+        default not in (None, False, [], ()) and not callable(default) and "UNSET" not in repr(default).upper()
+    )
+    return (
+        f"`{name}`",
+        cell(", ".join(filter(None, (value, many)))),
+        shown(default) if has_default else "",
+        help_of(option),
+    )
 
 
 def value_of(option: Any) -> str:
@@ -141,25 +179,16 @@ def help_of(option: Any) -> str:
     return f"{text} Environment variable: `{variable}`." if variable else text
 
 
-def _arguments(command: Any) -> list[Any]:
-    return [option for option in command.params if option.param_type_name == "argument"]
-
-
-def _run_options() -> Iterator[tuple[str, Any]]:
-    command = dict(commands())[f"{PROGRAM} run"]
-    singular = {"option": "options", "engine_arg": "engine_args", "column": "columns", "model_name": "model"}
-    for option in command.params:
-        if option.param_type_name == "option" and option.opts:
-            name = option.opts[0].removeprefix("--").replace("-", "_")
-            yield singular.get(name, name), option
+def _arguments(command: Any) -> list[tuple[str, bool]]:
+    return [(option.name, option.required) for option in command.params if option.param_type_name == "argument"]
 
 
 def of(cls: type[Any]) -> list[tuple[str, ...]]:
     """The parameters of a dataclass, one per row."""
-    docs = attribute_docs(cls)
+    docs = attribute_docs(cls) | {each.name: cell(each.help) for each in declarations(cls)}
     assert is_dataclass(cls)
     return [
-        (f"`{spec.name}`", kind(spec.type), default_of(spec), cell(docs.get(spec.name, "")))
+        (code(spec.name), kind(spec.type), default_of(spec), docs.get(spec.name, ""))
         for spec in fields(cls)
         if spec.init
     ]
@@ -174,9 +203,11 @@ def attribute_docs(cls: type[Any]) -> dict[str, str]:
         (body,) = ast.parse(textwrap.dedent(inspect.getsource(each))).body
         assert isinstance(body, ast.ClassDef)
         for node, after in zip(body.body, body.body[1:], strict=False):
-            if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and isinstance(after, ast.Expr):
-                if isinstance(after.value, ast.Constant) and isinstance(after.value.value, str):
-                    found[node.target.id] = cell(inspect.cleandoc(after.value.value))
+            match node, after:
+                case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                    found[name] = cell(inspect.cleandoc(text))
+                case _:
+                    pass
     return found
 
 
@@ -209,6 +240,11 @@ def shown(value: Any) -> str:
         return f"`{type(value).__name__}`"
     text = {True: "true", False: "false"}[value] if isinstance(value, bool) else str(value)
     return f"`{cell(text)}`"
+
+
+def code(text: str) -> str:
+    """A text as code."""
+    return f"`{text}`"
 
 
 def cell(text: str) -> str:

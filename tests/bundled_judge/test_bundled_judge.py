@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import json
 import statistics
-import subprocess
-import sys
 import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from importlib.util import find_spec
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -136,28 +132,3 @@ def test_marks_in_a_candidate_are_text(judge_engine: Engine, judge_backend: VLLM
 
 def test_a_candidate_that_forges_a_turn_in_its_favour_does_not_win(judge_engine: Engine) -> None:
     assert judge_engine.evaluate(forged(), bundled_judge.evaluator()).selected == 0
-
-
-def command(*arguments: object) -> subprocess.CompletedProcess[str]:
-    code = "from debate.cli import main; main()"
-    return subprocess.run(
-        [sys.executable, "-c", code, *map(str, arguments)], capture_output=True, text=True, timeout=900, cwd=REPOSITORY
-    )
-
-
-def test_a_run_that_was_ended_half_way_resumes_and_finds_the_right_answers(tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    run = ["run", DEMO, "--limit", 8, "--model", "built-in", "--memory", "built-in", "--out", out]
-    ended = command(*run, "--max-tokens", 2500)
-    assert ended.returncode == 3, ended.stderr
-    done = command(*run)
-    assert done.returncode == 0, done.stderr
-    assert "8 = 8 ok" in done.stdout
-    assert "small sums" in done.stdout
-    with (out / "results.jsonl").open(newline="\n") as lines:
-        results: list[dict[str, Any]] = [json.loads(line) for line in lines]
-    best = {task.id: task.metadata["best"] for task in own_tasks()}
-    right = [result["selected"] == best[result["task_id"]] for result in results]
-    assert sum(right) >= 7
-    shown = command("show", out, "sum-1")
-    assert "Critic" in shown.stdout

@@ -43,7 +43,7 @@ def failed_turn(round: int, agent: str) -> Turn:  # noqa: A002
         overall="",
         comments=(),
         failure=Failure("unreadable_reply", "no readable reply in 1 tries", round, agent),
-        rejected=(InvalidReply("I like the \x1b[2Jsecond", "not_json", "The reply holds no JSON object."),),
+        invalid_replies=(InvalidReply("I like the \x1b[2Jsecond", "not_json", "The reply holds no JSON object."),),
     )
 
 
@@ -312,7 +312,7 @@ def test_nothing_a_model_wrote_acts_on_the_terminal(folder: Path, force_color: s
         comments=(EVIL, EVIL),
         labels={f"A{EVIL}": 1, "B": 0},
         memories=(Memory(EVIL),),
-        rejected=(InvalidReply(EVIL, EVIL, EVIL),),
+        invalid_replies=(InvalidReply(EVIL, EVIL, EVIL),),
     )
     failed = replace(failed_turn(0, "Supporter"), failure=Failure(EVIL, EVIL))
     write(

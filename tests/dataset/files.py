@@ -12,6 +12,8 @@ import pytest
 from debate.dataset.evalset import EvalSet
 from debate.types import Task
 
+FORMATS = Path(__file__).resolve().parents[1] / "data" / "formats"
+"""Small made-up files in the shapes of published sets."""
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="the labelled data is not beside the checkout")
 

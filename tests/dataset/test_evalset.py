@@ -226,7 +226,7 @@ def test_bytes_that_are_not_utf8_are_told_with_their_line(file: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "hint"), [(GOOD.encode("utf-16"), "UTF-16"), (gzip.compress(GOOD.encode()), "compressed")]
+    ("content", "hint"), [(GOOD.encode("utf-16"), "UTF-16"), (gzip.compress(GOOD.encode(), mtime=0), "compressed")]
 )
 def test_a_file_in_another_form_is_recognised(file: Path, content: bytes, hint: str) -> None:
     fault = fault_in(file, content)
@@ -285,7 +285,7 @@ def test_the_digest_changes_with_every_byte(file: Path) -> None:
 def test_a_file_is_opened_once_to_be_recognized_read_and_hashed(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file.write_text(GOOD, encoding="utf-8")
     opens: list[Path] = []
-    really = Path.open
+    really: Any = Path.open
 
     def counted(self: Path, *arguments: Any, **more: Any) -> Any:
         opens.append(self)

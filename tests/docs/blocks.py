@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 NOT_RUN = re.compile(r"<!-- not run: .+ -->")
-_FENCE = re.compile(r"(?:(<!--[^\n]*-->)\n)?^```(\w+)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_FENCE = re.compile(r"(?:(<!--[^\n]*-->)\n)?^( *)```(\w+)[^\n]*\n(.*?)^\2```$", re.MULTILINE | re.DOTALL)
+_INCLUDED = re.compile(r'\s*--8<-- "([^":]+)(?::[\w-]+)?"\s*')
 
 
 @dataclass(frozen=True)
@@ -40,5 +42,8 @@ def blocks(*languages: str) -> list[Block]:
 def _of(page: Path) -> Iterator[Block]:
     text = page.read_text(encoding="utf-8")
     for found in _FENCE.finditer(text):
-        line = text.count("\n", 0, found.start(2)) + 1
-        yield Block(page, line, found[2], found[3], not NOT_RUN.match(found[1] or ""))
+        line = text.count("\n", 0, found.start(3)) + 1
+        code, is_run = textwrap.dedent(found[4]), not NOT_RUN.match(found[1] or "")
+        if included := _INCLUDED.fullmatch(code):
+            code, is_run = (REPOSITORY / included[1]).read_text(encoding="utf-8"), False  # it has a test of its own
+        yield Block(page, line, found[3], code, is_run)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import tomllib
+from typing import Any
 
 import pytest
 import typer.main
@@ -42,10 +43,11 @@ def of(*programs: str) -> list[object]:
 
 def parsed(line: str) -> None:
     """Read a command line as the program does, without doing it."""
-    command, words = typer.main.get_command(app), shlex.split(line)[1:]
+    command: Any = typer.main.get_command(app)
+    words = shlex.split(line)[1:]
     while hasattr(command, "commands"):
-        assert words and words[0] in command.commands, f"no command {words[:1]}"  # pyright: ignore[reportAttributeAccessIssue]
-        command = command.commands[words.pop(0)]  # pyright: ignore[reportAttributeAccessIssue]
+        assert words and words[0] in command.commands, f"no command {words[:1]}"
+        command = command.commands[words.pop(0)]
     command.make_context("debate", words)
 
 
@@ -56,7 +58,7 @@ def test_the_program_knows_the_command_and_its_options(line: str) -> None:
 
 @pytest.mark.parametrize("line", ["debate rum x.jsonl", "debate run x.jsonl --round 2", "debate show"])
 def test_a_command_that_is_wrong_is_seen(line: str) -> None:
-    with pytest.raises((AssertionError, Exception), match="no command|No such option|Missing argument"):
+    with pytest.raises((AssertionError, Exception), match=r"no command|[Nn]o such option|[Mm]issing"):
         parsed(line)
 
 

@@ -10,12 +10,10 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from debate.config.evaluators import KINDS
-from debate.dataset.registry import FORMATS
 
 from debate.cli import app
 from debate.config.settings import RunSettings
-from debate.export import EXPORTS
+from debate.registry import BACKENDS, EVALUATORS, EXPORTS, FORMATS
 from tests.docs.blocks import REPOSITORY, pages
 
 _LINK = re.compile(r"\]\((?!https?:|#)([^)\s#]+)(?:#[^)]*)?\)")
@@ -51,7 +49,7 @@ def test_pages_name_sources_that_a_reader_can_find(page: Path) -> None:
 def test_the_page_of_settings_has_every_setting_and_every_evaluator() -> None:
     page = made.settings_page()
     assert [name for name in RunSettings.model_fields if f"| `{name}` |" not in page] == []
-    assert [name for name in KINDS if name != "debate" and f"### {name}\n" not in page] == []
+    assert [name for name in EVALUATORS.entries if name != "debate" and f"### {name}\n" not in page] == []
 
 
 def test_the_page_of_commands_has_every_command_with_its_options() -> None:
@@ -64,7 +62,8 @@ def test_the_page_of_commands_has_every_command_with_its_options() -> None:
 
 def test_the_page_of_formats_has_every_format_and_export() -> None:
     page = made.formats_page()
-    assert [name for name in [*FORMATS, *EXPORTS] if f"| `{name}` |" not in page] == []
+    names = [name for registry in (FORMATS, EXPORTS, EVALUATORS, BACKENDS) for name in registry.entries]
+    assert [name for name in names if f"| `{name}` |" not in page] == []
 
 
 def test_made_pages_are_written_once_and_left_alone_while_nothing_changes(tmp_path: Path) -> None:
@@ -77,10 +76,10 @@ def test_made_pages_are_written_once_and_left_alone_while_nothing_changes(tmp_pa
 
 @pytest.mark.parametrize("page", ["settings_page", "command_line_page", "formats_page"])
 def test_tables_are_whole(page: str) -> None:
-    rows = [line for line in getattr(made, page)().splitlines() if line.startswith("|")]
-    bars = [len(re.findall(r"(?<!\\)\|", row)) for row in rows]
-    assert len(rows) > 10
-    assert min(bars) >= 4
+    tables = re.findall(r"(?m)(?:^\|.*\n?)+", getattr(made, page)())
+    assert len(tables) > 3
+    for table in tables:
+        assert len({len(re.findall(r"(?<!\\)\|", row)) for row in table.splitlines()}) == 1, table
 
 
 @pytest.mark.skipif(

@@ -85,7 +85,7 @@ def test_a_function_is_plain_or_async_of_one_or_of_all(function: Any, combined: 
     for evaluation in (by_engine(evaluator, task), judged(evaluator, task)):
         assert evaluation.scores.tolist() == [1, 3, 2]
         assert (evaluation.status, evaluation.selected, evaluation.usage.calls) == ("ok", 1, 0)
-        assert [sample.value for sample in evaluation.samples] == [1, 3, 2]
+        assert [sample.value for sample in evaluation.judgments] == [1, 3, 2]
 
 
 @pytest.mark.parametrize("combined", [False, True])
@@ -139,7 +139,7 @@ def test_a_failure_is_recorded_and_worth_nothing_unless_declared(bad: str, reaso
     declared = None if penalty is None else Penalty(penalty)
     evaluation = judged(CallbackEvaluator(picky, scale=TEN, on_error=declared), Task("x", ["2", bad, "3"]))
     assert [failure.reason for failure in evaluation.failures] == [reason]
-    assert evaluation.samples[1].failure == evaluation.failures[0]
+    assert evaluation.judgments[1].failure == evaluation.failures[0]
     assert evaluation.status == "partial"
     assert evaluation.scores[[0, 2]].tolist() == [2, 3]
     if penalty is None:

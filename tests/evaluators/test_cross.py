@@ -159,7 +159,7 @@ def test_a_debate_and_a_vote_judge_what_they_may_in_the_tasks_own_places() -> No
     assert np.isnan(debate.tensor[:, :, [0, 2]]).all()
     assert not np.isnan(debate.tensor[:, :, [1, 3]]).any()
     assert {j for turn in debate.transcript for j in turn.labels.values()} == {1, 3}
-    assert [sample.ranking for sample in vote.samples] == [(0, 2)] * 3
+    assert [sample.ranking for sample in vote.judgments] == [(0, 2)] * 3
     assert vote.scores[[0, 2]].tolist() == [10, 5]
     assert evaluation.scores.tolist() == pytest.approx([10, 6, 5, 6])
     assert "by vote" in again.feedback(0)

@@ -170,7 +170,7 @@ def test_a_reserve_may_fail_too() -> None:
     assert evaluation.details["votes"] == [2, 2, 2]
 
 
-@pytest.mark.parametrize("scores", [[np.inf, 1.0], [1.0], [11.0, 1.0]])
+@pytest.mark.parametrize("scores", [[np.inf, 1.0], [1.0], [1001.0, 1.0]])
 def test_a_member_whose_scores_cannot_be_is_a_member_that_failed(scores: list[float]) -> None:
     def body(task: Task, run: RunContext) -> Flow[Evaluation]:
         yield Gather(())

@@ -89,7 +89,7 @@ def test_an_unreadable_reply_is_asked_again_with_what_was_wrong() -> None:
     assert [call.attempt for call in judge.calls] == [0, 1]
     last = judge.calls[1].prompt.messages()[-1]["content"]
     assert last.startswith(judge.calls[0].prompt.messages()[-1]["content"])
-    assert evaluation.samples[0].rejected[0].message in last
+    assert evaluation.judgments[0].invalid_replies[0].message in last
     assert (evaluation.scores.tolist(), evaluation.status) == ([7.0], "ok")
 
 

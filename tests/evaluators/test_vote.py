@@ -71,14 +71,14 @@ def test_each_kind_of_ballot_and_count(kind: Any, count: Any, scores: list[float
     assert (evaluation.selected, evaluation.status) == (1, "ok")
     n = 3 * 6 if kind == "pairwise" else 3
     assert evaluation.details == {"ballots": {"valid": n, "rejected": 0, "reasons": {}}}
-    assert len(judge.calls) == len(evaluation.samples) == n
+    assert len(judge.calls) == len(evaluation.judgments) == n
     assert {call.sampling.temperature for call in judge.calls} == {0.5}
 
 
 def test_the_seeds_example_of_borda() -> None:
     evaluation = judged(VoteEvaluator(ballots=3), Task("x", TEXTS[:3]), rankings([0, 1, 2], [0, 2, 1], [1, 0, 2]))
     assert evaluation.scores.tolist() == pytest.approx([80 / 9, 60 / 9, 40 / 9])
-    assert [sample.ranking for sample in evaluation.samples] == [(0, 1, 2), (0, 2, 1), (1, 0, 2)]
+    assert [sample.ranking for sample in evaluation.judgments] == [(0, 1, 2), (0, 2, 1), (1, 0, 2)]
 
 
 def test_every_pair_is_shown_and_a_tie_is_half_a_win() -> None:
@@ -86,9 +86,9 @@ def test_every_pair_is_shown_and_a_tie_is_half_a_win() -> None:
     evaluation = judged(VoteEvaluator(ballots=2, ballot="pairwise"), Task("x", TEXTS[:3]), judge)
     assert evaluation.scores.tolist() == [7.5, 7.5, 0]
     assert evaluation.tied == (0, 1)
-    pairs = [tuple(sorted(sample.candidates)) for sample in evaluation.samples]
+    pairs = [tuple(sorted(sample.candidates)) for sample in evaluation.judgments]
     assert sorted(pairs) == [(0, 1), (0, 1), (0, 2), (0, 2), (1, 2), (1, 2)]
-    assert [s.ranking for s in evaluation.samples if set(s.candidates) == {0, 1}] == [(), ()]
+    assert [s.ranking for s in evaluation.judgments if set(s.candidates) == {0, 1}] == [(), ()]
 
 
 def test_the_candidates_are_shown_as_the_labels_say() -> None:
@@ -99,14 +99,14 @@ def test_the_candidates_are_shown_as_the_labels_say() -> None:
 
     judge = Asked(answer)
     evaluation = judged(VoteEvaluator(ballots=8), Task("x", TEXTS), judge)
-    assert [sample.candidates for sample in evaluation.samples] == [
+    assert [sample.candidates for sample in evaluation.judgments] == [
         tuple(call.info["labels"].values()) for call in reversed(judge.calls)
     ]
 
 
 def orders(seed: int, task: Task, **options: Any) -> list[tuple[int, ...]]:
     flow = VoteEvaluator(**options).flow(task, RunContext(seed=seed))
-    return [sample.candidates for sample in play(flow, honest).samples]
+    return [sample.candidates for sample in play(flow, honest).judgments]
 
 
 def test_the_same_seed_shuffles_alike_and_different_ballots_differ() -> None:
@@ -158,8 +158,8 @@ def test_a_ballot_put_right_on_request_counts() -> None:
     judge = Asked(lambda call: honest(call) if call.attempt else ballot("ranking", ["A", "A"]))
     evaluation = judged(VoteEvaluator(ballots=1), Task("x", TEXTS), judge)
     assert evaluation.details == {"ballots": {"valid": 1, "rejected": 0, "reasons": {}}}
-    assert [rejected.reason for rejected in evaluation.samples[0].rejected] == ["duplicate"]
-    assert evaluation.samples[0].rejected[0].message in judge.calls[1].prompt.messages()[-1]["content"]
+    assert [invalid.reason for invalid in evaluation.judgments[0].invalid_replies] == ["duplicate"]
+    assert evaluation.judgments[0].invalid_replies[0].message in judge.calls[1].prompt.messages()[-1]["content"]
 
 
 @pytest.mark.parametrize("kind", ["ranking", "plurality", "pairwise"])

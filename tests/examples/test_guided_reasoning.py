@@ -1,4 +1,4 @@
-"""`scripts/guided_reasoning.py`: the final answer goes by the transcript, and is not made up without one."""
+"""`examples/guided_reasoning.py`: the final answer goes by the transcript, and is not made up without one."""
 
 from __future__ import annotations
 
@@ -6,12 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from debate import DebateEvaluator, Engine, Sampling
+from debate import DebateEvaluator, Engine
 from debate.backends import Call, Scripted
-from tests.scripts_loader import load_script
+from examples import guided_reasoning as script
 
-asking = load_script("asking")
-script = load_script("guided_reasoning")
 RIGHT, FIRST_DRAFT = "20.00", "18.00"
 
 
@@ -28,14 +26,13 @@ class Watched:
 
     def last_prompt(self) -> str:
         """What the answerer was shown."""
-        (call,) = [call for call in self.calls if call.info["agent"] == "answerer"]
+        (call,) = [call for call in self.calls if call.messages[0]["content"] == script.FINAL]
         return call.messages[-1]["content"]
 
 
-def reason(watched: Watched, **options: object) -> str | None:
-    model = asking.Asked(Scripted(watched), Sampling(max_tokens=100))
-    with Engine(model) as engine:
-        return script.reason(engine, model, DebateEvaluator("general", rounds=2), script.QUESTION, **options)
+def reason(watched: Watched, seed: int = 0, **options: object) -> str | None:
+    with Engine(Scripted(watched), seed=seed) as engine:
+        return script.reason(engine, DebateEvaluator("general", rounds=2), script.QUESTION, **options)  # pyright: ignore[reportArgumentType]
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -47,7 +44,7 @@ def test_the_answer_is_right_with_the_transcript_and_wrong_without(seed: int) ->
 def test_the_answer_is_better_than_every_draft() -> None:
     watched = Watched()
     answer = reason(watched)
-    drafts = [script.scripted(call) for call in watched.calls if call.info["agent"] == "drafter"]
+    drafts = [script.scripted(call) for call in watched.calls if call.messages[0]["content"] == script.DRAFT]
     assert len(drafts) == 4
     assert answer == RIGHT
     assert not any(RIGHT in draft for draft in drafts)
@@ -74,16 +71,16 @@ def test_the_transcript_is_cut_to_the_characters_asked_for() -> None:
 def test_equal_drafts_are_debated_once_and_each_was_asked_with_a_seed_of_its_own() -> None:
     watched = Watched()
     reason(watched, n_drafts=6)
-    seeds = {call.seed for call in watched.calls if call.info["agent"] == "drafter"}
+    seeds = {call.seed for call in watched.calls if call.messages[0]["content"] == script.DRAFT}
     assert len(seeds) == 6
     assert all(len(call.info["labels"]) == 2 for call in watched.calls if "labels" in call.info)
 
 
-@pytest.mark.parametrize("mute", ["drafter", "answerer", "Critic"])
+@pytest.mark.parametrize("mute", ["drafts", "answer", "debate"])
 def test_a_call_that_fails_for_good_is_answered_by_nothing_made_up(mute: str) -> None:
     def answer(call: Call) -> str:
-        speaks = call.info["agent"] != mute and (mute != "Critic" or call.schema is None)
-        if not speaks:
+        of = {script.DRAFT: "drafts", script.FINAL: "answer"}
+        if of.get(call.messages[0]["content"], "debate") == mute:
             raise ValueError("no more")
         return script.scripted(call)
 

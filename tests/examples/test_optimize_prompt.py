@@ -1,4 +1,4 @@
-"""`scripts/optimise_prompt.py`: it finds the best prompt through the feedback, and not without it."""
+"""`examples/optimize_prompt.py`: it finds the best prompt through the feedback, and not without it."""
 
 from __future__ import annotations
 
@@ -10,13 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from debate import DebateEvaluator, Engine, Evaluation, Sampling, Task
+from debate import DebateEvaluator, Engine, Evaluation, Task
 from debate.backends import Call, Scripted
 from debate.errors import BackendUnavailableError
-from tests.scripts_loader import load_script
+from examples import optimize_prompt as script
 
-asking = load_script("asking")
-script = load_script("optimise_prompt")
 BEST_SENTENCES = sorted([script.START, *script.CURES.values()])
 
 
@@ -24,10 +22,13 @@ def search(
     answer: Any = None, *, examples: Any = None, steps: int = 6, engine_type: Any = Engine, **options: Any
 ) -> list[Any]:
     """The steps of a search over the scripted model, or another in its place."""
-    model = asking.Asked(Scripted(answer or script.scripted), Sampling(max_tokens=100))
-    with engine_type(model, seed=options.get("seed", 0)) as engine:
-        optimiser = script.Optimiser(engine, model, DebateEvaluator("general", rounds=1), **options)
-        return list(optimiser.search(script.START, examples or script.SUMS, steps))
+    with engine_type(Scripted(answer or script.scripted), seed=options.get("seed", 0)) as engine:
+        optimizer = script.Optimizer(engine, DebateEvaluator("general", rounds=1), **options)
+        return list(optimizer.search(script.START, examples or script.SUMS, steps))
+
+
+def is_generator(call: Call) -> bool:
+    return call.schema is None and call.messages[0]["content"] != script.REWRITE
 
 
 def best_of(step: Any) -> str:
@@ -88,7 +89,7 @@ def test_the_judges_see_the_reference_where_there_is_one(references: bool) -> No
 
 def test_a_prompt_without_responses_is_unscored_and_never_stays() -> None:
     def answer(call: Call) -> str:
-        if call.info["agent"] == "generator" and "Give the unit." in call.messages[0]["content"]:
+        if is_generator(call) and "Give the unit." in call.messages[0]["content"]:
             raise ValueError("cannot")
         return script.scripted(call)
 
@@ -100,11 +101,7 @@ def test_a_prompt_without_responses_is_unscored_and_never_stays() -> None:
 
 def test_a_prompt_that_lacks_one_scored_input_has_no_score() -> None:
     def answer(call: Call) -> str:
-        if (
-            call.info["agent"] == "generator"
-            and "Show" in call.messages[0]["content"]
-            and "boxes" in str(call.messages)
-        ):
+        if is_generator(call) and "Show" in call.messages[0]["content"] and "boxes" in str(call.messages):
             raise ValueError("cannot")
         return script.scripted(call)
 
@@ -133,7 +130,7 @@ def test_the_search_ends_where_nothing_was_scored() -> None:
 
 def test_a_rewriters_reply_without_a_prompt_is_no_proposal() -> None:
     def answer(call: Call) -> str:
-        return "Sure! Be better." if call.info["agent"] == "rewriter" else script.scripted(call)
+        return "Sure! Be better." if call.messages[0]["content"] == script.REWRITE else script.scripted(call)
 
     steps = search(answer, steps=2)
     assert [step.prompts for step in steps] == [[script.START]] * 3
@@ -144,17 +141,15 @@ def test_parents_are_drawn_by_the_softmax_of_their_scores() -> None:
     drawn: list[str] = []
 
     def answer(call: Call) -> str:
-        if call.info["agent"] == "rewriter":
+        if call.messages[0]["content"] == script.REWRITE:
             drawn.append(script.PROPOSAL.findall(call.messages[-1]["content"])[0])
         return script.scripted(call)
 
-    model = asking.Asked(Scripted(answer), Sampling())
-    with Engine(model) as engine:
-        optimiser = script.Optimiser(engine, model, DebateEvaluator("general", rounds=1), beam=2, inputs=1)
-        engine.start()
-        step = optimiser.judge([script.START, f"{script.START} Give the unit."], script.SUMS[:1])
+    with Engine(Scripted(answer)) as engine:
+        optimizer = script.Optimizer(engine, DebateEvaluator("general", rounds=1), beam=2, inputs=1)
+        step = optimizer.judge([script.START, f"{script.START} Give the unit."], script.SUMS[:1])
         for n in range(500):
-            optimiser.rewrite(step, n)
+            optimizer.rewrite(step, n)
     assert len(drawn) == 1000
     assert drawn.count(script.START) / 1000 == pytest.approx(0.047, abs=0.02)
 

@@ -1,4 +1,4 @@
-"""`scripts/pick_best.py`: a row a task, what is unscored said so, nothing lost."""
+"""`examples/pick_best.py`: a row a task, what is unscored said so, nothing lost."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ import pytest
 from debate import Component, DebateEvaluator, Engine, Persona, Profile, Task
 from debate.backends import Call, Scripted
 from debate.errors import BackendUnavailableError
-from tests.scripts_loader import REPOSITORY, load_script
+from examples import pick_best as script
 
-script = load_script("pick_best")
 ROW_KEYS = ["id", "selected", "text", "score", "probability", "status"]
 GOOD = {"id": "sky", "x": "Why is the evening orange?", "candidates": ["No idea.", "The evening turns orange."]}
 BAD = {"id": "bad", "x": "Unreadable question", "candidates": ["one", "two"]}
@@ -38,7 +37,7 @@ def test_every_task_of_the_demo_gets_one_row_on_stdout(capsys: pytest.CaptureFix
     assert script.main([]) == 0
     printed = capsys.readouterr()
     rows = rows_of(printed.out)
-    with (REPOSITORY / "scripts" / "demo_tasks.jsonl").open() as lines:
+    with script.DEMO.open() as lines:
         tasks = {task["id"]: task for task in map(json.loads, lines)}
     assert sorted(row["id"] for row in rows) == sorted(tasks)
     for row in rows:

@@ -136,7 +136,7 @@ def test_a_broken_line_before_the_last_is_told_with_its_line(path: Path, broken:
         ("{}", "lacks a task_id"),
         ("[]", "lacks a task_id"),
         ('{"task_id": 3}', "lacks a task_id"),
-        ('{"task_id": "a"}', "lacks 'scale'"),
+        ('{"task_id": "a"}', "evaluator: field required"),
         ('{"task_id": "a", "scale": 3}', "is not an evaluation"),
     ],
 )

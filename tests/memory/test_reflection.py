@@ -15,6 +15,7 @@ from debate.errors import CallError
 from debate.memory import HashingEmbedder, MemoryStore
 from debate.memory.reflection import Insight, insights_schema, reflection, remember, write_insights
 from debate.types import Memory
+from tests.required import required_module
 from tests.small_flows import by_seed, debates, tasks
 
 MEMORIES = [Memory(f"memory {n}", f"id{n}") for n in range(4)]
@@ -115,8 +116,9 @@ def _always(reply: str) -> Any:
     return script
 
 
+@pytest.mark.vllm
 def test_xgrammar_makes_a_grammar_of_the_schema() -> None:
-    xgrammar = pytest.importorskip("xgrammar")
+    xgrammar = required_module("xgrammar")
     vocabulary = xgrammar.TokenizerInfo([chr(n) for n in range(128)])
     xgrammar.GrammarCompiler(vocabulary).compile_json_schema(json.dumps(insights_schema(3, 30)))
 
@@ -126,7 +128,7 @@ def test_a_model_on_vllm_reflects(vllm_engine: Engine) -> None:
     said: list[str] = []
     for seed in range(3):  # a tiny model fills in whatever the schema lets it
         parsed = vllm_engine.drive(reflection(f"pair/Critic {seed}", MEMORIES, n=1))
-        said += [parsed.text, *(each.text for each in parsed.rejected)]
+        said += [parsed.text, *(each.text for each in parsed.invalid_replies)]
         if parsed.failure is not None:
             assert parsed.failure.reason == "unreadable_reply", parsed.failure
     assert any(text.lstrip().startswith('{"insights"') for text in said), said

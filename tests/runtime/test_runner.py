@@ -315,7 +315,7 @@ def yields_nonsense(task: Task, run: RunContext) -> Flow[Evaluation]:
     [
         (raising, "LookupError: lost the thread"),
         (raising_child, "LookupError: lost the thread"),
-        (yields_nonsense, "TypeError: a flow yields Generate, Recall, Compute or Gather, got str"),
+        (yields_nonsense, "TypeError: a flow yields Generate, Recall, CallFunction or Gather, got str"),
         (unknown_model, "ConfigError: model: there is no backend for"),
     ],
     ids=["raises", "child raises", "yields nonsense", "unknown model"],

@@ -18,7 +18,7 @@ from debate.errors import BackendUnavailableError, TaskError
 from debate.evaluators.base import Evaluator, Footprint, RunContext
 from debate.runtime.admission import Admission
 from debate.runtime.runner import Runner
-from debate.runtime.scheduler import EvaluationRequest, evaluate_one, stream, with_unique_ids
+from debate.runtime.scheduler import EvaluationRequest, stream, with_unique_ids
 from tests.small_flows import Counted, FlowEvaluator, asks, by_seed, tasks
 
 UNTAKEN = 256
@@ -78,7 +78,7 @@ def test_a_number_that_somebody_else_was_given_is_skipped() -> None:
 
 
 def test_an_id_given_twice_is_refused() -> None:
-    with pytest.raises(TaskError, match="'one' stands twice"):
+    with pytest.raises(TaskError, match="duplicate id 'one'"):
         names(("x", "one"), ("y", "one"))
 
 
@@ -229,7 +229,7 @@ def test_closing_a_stream_cancels_what_is_under_way_and_leaves_the_room_free() -
         await items.aclose()
         assert sorted(cancelled) == ["t1", "t2", "t3"]
         assert admission.open == 0
-        again = await evaluate_one(runner, admission, EvaluationRequest(0, tasks(1)[0], asks(1)))
+        [(_, again)] = [item async for item in stream(runner, admission, jobs(tasks(1)))]
         assert again.status == "ok"
 
     asyncio.run(scene())
@@ -297,12 +297,6 @@ def test_an_evaluator_that_raises_loses_its_own_task_alone(broken: Evaluator) ->
     for position, evaluation in found.items():
         assert evaluation.status == ("failed" if position % 3 == 0 else "ok")
     assert found[0].error == "KeyError: 'no such field'"
-
-
-def test_evaluating_one_task_fails_as_it_would_in_a_stream() -> None:
-    broken = FlowEvaluator(asks(1).body, size=raises)
-    evaluation = asyncio.run(evaluate_one(*parts(by_seed), EvaluationRequest(0, tasks(1)[0], broken)))
-    assert (evaluation.task_id, evaluation.status) == ("t0", "failed")
 
 
 def dies_at(n: int) -> Counted:

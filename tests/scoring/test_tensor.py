@@ -1,4 +1,4 @@
-"""Normalised scores and softmax: the article's figures, missing cells, and what must hold for any tensor."""
+"""Normalized scores and softmax: the article's figures, missing cells, and what must hold for any tensor."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from debate.scoring.tensor import Method, normalize_tensor, softmax
 from debate.types import FloatArray
 
 RUN1 = Path(__file__).resolve().parents[3] / "shared" / "data" / "textevolve" / "run1.json"
+ARTICLE = Path(__file__).resolve().parents[1] / "data" / "article.json"
 METHODS: tuple[Method, ...] = get_args(Method)
 NAN = float("nan")
 
@@ -62,6 +63,20 @@ def test_the_articles_run_is_reproduced(run1: dict[str, Any], method: Method, sc
     ours = normalize_tensor(run1["S"], run1["weights"], method)
     assert ours == pytest.approx(run1[scores], rel=0, abs=1e-8)
     assert softmax(ours) == pytest.approx(run1[probabilities], rel=0, abs=1e-8)
+
+
+def test_the_articles_printed_scores_make_its_printed_probabilities() -> None:
+    article: dict[str, list[float]] = json.loads(ARTICLE.read_text(encoding="utf-8"))
+    assert softmax(article["normalized"]) == pytest.approx(article["softmax"], rel=0, abs=1e-8)
+
+
+def test_a_tensor_that_is_level_in_each_candidate_has_the_articles_scores_by_each_method() -> None:
+    article: dict[str, list[float]] = json.loads(ARTICLE.read_text(encoding="utf-8"))
+    weights, printed = article["weights"], np.array(article["normalized"])  # (K,), (J,)
+    S = np.broadcast_to(printed[None, None, :, None] / sum(weights), (2, 3, len(printed), len(weights)))  # (R, I, J, K)
+    divisors: dict[Method, float] = {"mk1": 1, "article": len(weights), "weighted_mean": sum(weights)}
+    for method, divisor in divisors.items():
+        assert normalize_tensor(S, weights, method) == pytest.approx(printed / divisor)
 
 
 # Worked cases

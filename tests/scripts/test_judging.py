@@ -146,12 +146,14 @@ def learnt(encoder: Encoder, row: tuple[list[int], list[int]]) -> list[str]:
     return [encoder.decode([label]) for label in labels if label != -100]
 
 
+@pytest.mark.vllm
 @pytest.mark.parametrize("seed", range(5))
 def test_of_a_turn_the_reply_is_learnt_and_its_end(encoder: Encoder, seed: int) -> None:
     sample = make_sample(Random(seed))
     assert "".join(learnt(encoder, encoder.row(sample))) == sample.reply + "<|im_end|>"
 
 
+@pytest.mark.vllm
 @pytest.mark.parametrize("seed", range(5))
 def test_of_a_drill_of_verdicts_no_digit_is_learnt(encoder: Encoder, seed: int) -> None:
     words = learnt(encoder, encoder.verdicts(Random(seed), 120))
@@ -159,6 +161,7 @@ def test_of_a_drill_of_verdicts_no_digit_is_learnt(encoder: Encoder, seed: int) 
     assert all(word.startswith(" ") and not any(map(str.isdigit, word)) for word in words)
 
 
+@pytest.mark.vllm
 @pytest.mark.parametrize("seed", range(5))
 def test_of_a_drill_of_working_every_column_is_learnt(encoder: Encoder, seed: int) -> None:
     text = "".join(learnt(encoder, encoder.drill(Random(seed), 120)))
@@ -189,6 +192,7 @@ def test_a_clear_difference_of_means_has_an_interval_above_zero() -> None:
 # ---- training
 
 
+@pytest.mark.vllm
 def test_training_makes_a_checkpoint_and_goes_on_from_it(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     required_module("torch")
     from judging.training import Plan, train

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
+from alembic.config import Config
 from alembic.migration import MigrationContext
 from sqlalchemy import create_engine, text
 
 from debate.errors import ConfigError, StoreError
+from debate.files import json_text
 from debate.sql.connect import connect, normalize_url, without_password
 from debate.store import Store
 from debate.store.database import SCHEMA
 from debate.store.tables import Base
+from tests.golden_cases import with_new_keys
 
 
 def execute(url: str, statement: str) -> None:
@@ -23,12 +32,36 @@ def execute(url: str, statement: str) -> None:
     engine.dispose()
 
 
-def test_the_migrations_make_the_tables_that_the_code_has(url: str) -> None:
-    Store(url).close()
+def make_the_first_schema(url: str) -> None:
+    """An empty store as 0.1.0 made it."""
+    config = Config()
+    config.set_main_option("script_location", str(SCHEMA.folder))
+    engine = connect(normalize_url(url))
+    with engine.begin() as connection:
+        config.attributes.update(connection=connection, version_table=SCHEMA.version_table)
+        command.upgrade(config, "0001")
+    engine.dispose()
+
+
+def differences(url: str) -> list[Any]:
+    """What a database has otherwise than the code."""
     engine = connect(normalize_url(url))
     with engine.connect() as connection:
-        assert compare_metadata(MigrationContext.configure(connection), Base.metadata) == []
+        found = compare_metadata(MigrationContext.configure(connection), Base.metadata)
     engine.dispose()
+    return found
+
+
+def test_the_migrations_make_the_tables_that_the_code_has(url: str) -> None:
+    make_the_first_schema(url)
+    assert differences(url) != []
+    Store(url).close()
+    assert differences(url) == []
+
+
+def test_a_new_store_has_the_tables_that_the_code_has(url: str) -> None:
+    Store(url).close()
+    assert differences(url) == []
 
 
 def test_the_newest_migration_is_the_one_that_is_checked_for() -> None:
@@ -55,18 +88,42 @@ def test_a_database_with_tables_of_the_same_name_is_left_alone(url: str) -> None
         Store(url)
 
 
-def test_a_migration_that_is_cut_off_leaves_nothing(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_migration_that_is_cut_off_leaves_the_old_schema(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from alembic import op
 
     def broken(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
+    make_the_first_schema(url)
+    before = differences(url)
     with monkeypatch.context() as patched:
-        patched.setattr(op, "create_index", broken)
+        patched.setattr(op, "batch_alter_table", broken)
         with pytest.raises(KeyboardInterrupt):
             Store(url)
+    assert len(differences(url)) == len(before)
     with Store(url) as store:
         assert store.runs() == []
+
+
+def test_a_store_of_the_first_version_is_copied_and_migrated(tmp_path: Path) -> None:
+    recorded = Path(__file__).parents[1] / "data" / "runs" / "vote"
+    file = tmp_path / "run.sqlite"
+    shutil.copy(recorded / "run.sqlite", file)
+    with Store(file) as store:
+        run = store.read()
+        lines = [with_new_keys(json.loads(line)) for line in (recorded / "results.jsonl").read_text().splitlines()]
+        assert sorted(run.result_lines()) == sorted(json_text(line) for line in lines)
+        assert run.evalset_revision == 1
+    assert (tmp_path / "run.sqlite.0001.bak").read_bytes()
+    with closing(sqlite3.connect(file)) as connection:
+        columns = connection.execute("SELECT selected, tied, margin, flipped FROM evaluations").fetchall()
+        assert [(each["selected"], bool(each["tied"])) for each in lines] == [(row[0], bool(row[1])) for row in columns]
+        for line, (_, _, margin, flipped) in zip(lines, columns, strict=True):
+            best, second, *_ = sorted(line["scores"], reverse=True)
+            assert (margin, flipped) == (pytest.approx(best - second), None)
+        n_texts = "SELECT count(DISTINCT text_hash), (SELECT count(*) FROM texts) FROM calls"
+        distinct, kept = connection.execute(n_texts).fetchone()
+        assert distinct == kept > 0
 
 
 @pytest.mark.parametrize("url_", ["mysql://host/name", "redis://x", "://"])

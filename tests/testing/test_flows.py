@@ -69,7 +69,7 @@ def test_replies_are_readable_for_every_evaluator(evaluator: Any, n: int) -> Non
     with Engine(Scripted(reply_for)) as engine:
         evaluation = engine.evaluate(Task("x", [f"candidate {j}" for j in range(n)]), evaluator)
     assert evaluation.status == "ok", evaluation.error
-    assert not any(judgment.rejected for judgment in evaluation.samples)
+    assert not any(judgment.invalid_replies for judgment in evaluation.judgments)
 
 
 def call(schema: Any, key: int = 0) -> Generate:

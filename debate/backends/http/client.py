@@ -66,7 +66,7 @@ class HTTPBackend(ABC):
         if not self._client.is_open:
             self._retrier = Retrier(self.retry_policy, f"{self.model} at {self.base_url}")
             self._room = asyncio.Semaphore(self.capacity.slots)
-            self._client.open(connections=self.capacity.slots, transport=self._transport)
+            self._client.open(self._transport)
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -81,7 +81,7 @@ class HTTPBackend(ABC):
         messages, escaped = self._messages(call.prompt)
         async with self._room:
             completion = await self._retrier.call(lambda: self._ask(call, messages))
-        return replace(completion, neutralised=escaped) if escaped else completion
+        return replace(completion, escaped_special_tokens=escaped) if escaped else completion
 
     def _messages(self, prompt: Prompt) -> tuple[list[dict[str, str]], int]:
         """The messages to send, and how many special tokens in them were escaped."""

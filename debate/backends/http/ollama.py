@@ -12,6 +12,7 @@ from debate.backends.base import Call
 from debate.backends.http.client import HTTPBackend, count, mapping
 from debate.errors import ConfigError
 from debate.flow import Completion
+from debate.hashing import ById
 from debate.net.retry import RetryPolicy, TransportError
 from debate.types import Usage
 
@@ -59,7 +60,7 @@ class Ollama(HTTPBackend):
         if "max_tokens" in options:
             options["num_predict"] = options.pop("max_tokens")
         body: dict[str, Any] = {"model": self.model, "messages": messages, "stream": False, "options": options}
-        return body if call.schema is None else {**body, "format": call.schema}
+        return body if call.schema is None else {**body, "format": ById(call.schema)}
 
     def _completion(self, data: dict[str, Any]) -> Completion:
         text = mapping(data.get("message")).get("content")

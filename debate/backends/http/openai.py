@@ -16,6 +16,7 @@ from debate.backends.http.client import HTTPBackend, count, log, mapping
 from debate.backends.http.response_format import ResponseFormat, response_format
 from debate.errors import ConfigError
 from debate.flow import Completion
+from debate.hashing import ById
 from debate.net.retry import RetryPolicy, TransportError
 from debate.types import Usage
 
@@ -72,7 +73,7 @@ class OpenAICompatible(HTTPBackend):
     async def _ask(self, call: Call, messages: list[dict[str, str]]) -> Completion:
         if call.schema is None:
             return await self._adapted(call, messages, {})
-        schema = call.schema
+        schema = ById(call.schema)
         return await self.response_format.answer(
             lambda form: self._adapted(call, messages, response_format(schema, form))
         )

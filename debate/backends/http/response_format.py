@@ -9,9 +9,11 @@ import asyncio
 import logging
 import re
 from collections.abc import Awaitable, Callable, Mapping
+from functools import lru_cache
 from typing import Any, TypeVar, cast
 
 from debate.errors import ConfigError
+from debate.hashing import ById
 from debate.net.retry import TransportError
 
 T = TypeVar("T")
@@ -88,15 +90,16 @@ def is_about_the_form(fault: TransportError) -> bool:
     return fault.status in (400, 422, 500, 501) and _ABOUT_THE_FORM.search(said) is not None
 
 
-def response_format(schema: Mapping[str, Any], form: str) -> dict[str, Any]:
-    """The request's fields that carry a schema in a form of `FORMS`."""
+@lru_cache(maxsize=128)
+def response_format(schema: ById, form: str) -> dict[str, Any]:
+    """The request's fields that carry a schema in a form of `FORMS`, made once per schema."""
     if form == "none":
         return {}
     if form == "json_object":
         return {"response_format": {"type": "json_object"}}
-    sent = schema if form == "json_schema" else without_bounds(schema)
+    sent = schema.value if form == "json_schema" else without_bounds(schema.value)
     named = {"name": "reply", "schema": sent, "strict": True}
-    return {"response_format": {"type": "json_schema", "json_schema": named}}
+    return {"response_format": ById({"type": "json_schema", "json_schema": named})}
 
 
 def without_bounds(schema: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,22 +11,25 @@ import re
 
 from debate.flow import Block, Prompt, Segment
 
-_SPECIAL = re.compile(
-    r"<\|[^|<>\s]{1,40}\|>"  # <|im_start|>, <|eot_id|>, <|channel|>, <|END_OF_TURN_TOKEN|>
-    r"|<\|\w{1,40}>|<\w{1,40}\|>"  # <|turn>, <turn|>
-    r"|<｜[^｜<>\s]{1,40}｜>"  # DeepSeek
-    r"|</?(?:s|unk|pad|bos|eos|mask|sop|eop|think|tool_call|tool_response|start_of_turn|end_of_turn)>"
-    r"|<<?/?SYS>>?"
-    r"|\[/?(?:INST|SYSTEM_PROMPT|TOOL_CALLS|AVAILABLE_TOOLS|TOOL_RESULTS|THINK|IMG|CLS|SEP|MASK|gMASK|PAD|UNK|BOS|EOS)\]",
-    re.IGNORECASE,
-)
+_SPECIAL = [
+    # Each pattern begins with a literal character: a search then runs over other text at the speed of memchr.
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        r"<(?:\|[^|<>\s]{1,40}\|"  # <|im_start|>, <|eot_id|>, <|channel|>, <|END_OF_TURN_TOKEN|>
+        r"|\|\w{1,40}|\w{1,40}\|"  # <|turn>, <turn|>
+        r"|｜[^｜<>\s]{1,40}｜"  # DeepSeek
+        r"|/?(?:s|unk|pad|bos|eos|mask|sop|eop|think|tool_call|tool_response|start_of_turn|end_of_turn)"
+        r"|<?/?SYS>?)>",
+        r"\[/?(?:INST|SYSTEM_PROMPT|TOOL_CALLS|AVAILABLE_TOOLS|TOOL_RESULTS|THINK|IMG|CLS|SEP|MASK|gMASK|PAD|UNK|BOS|EOS)\]",
+    )
+]
 _OPENING = re.compile(r"<{1,2}|\[")
 
 
 def escape_special_tokens(prompt: Prompt) -> tuple[list[dict[str, str]], int]:
     """The prompt as chat messages with special tokens in its content escaped, and how many there were."""
     messages = prompt.messages()
-    if not any(_SPECIAL.search(message["content"]) for message in messages):
+    if not any(pattern.search(message["content"]) for pattern in _SPECIAL for message in messages):
         return messages, 0  # as nearly always: the joined text is searched once, not each of its hundreds of segments
     count = 0
 
@@ -34,8 +37,10 @@ def escape_special_tokens(prompt: Prompt) -> tuple[list[dict[str, str]], int]:
         nonlocal count
         if not segment.is_content:
             return segment.text
-        text, n = _SPECIAL.subn(_escape, segment.text)
-        count += n
+        text = segment.text
+        for pattern in _SPECIAL:
+            text, n = pattern.subn(_escape, text)
+            count += n
         return text
 
     def joined(blocks: tuple[Block, ...]) -> str:

@@ -1,7 +1,7 @@
-"""In which order, and under which labels, each agent sees the candidates.
+"""The order and the labels in which each agent sees the candidates.
 
-Judges favour places in a list, so the order is a parameter of the debate. Whatever is shown, score tensors stay in
-the task's own order. Pure: a seed decides.
+Models favor places in a list, so the order is a parameter of the debate. Score tensors always stay in the task's own
+order.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ class Ordering:
     """(I, J)"""
 
     def shown(self, agent: int) -> dict[str, int]:
-        """Label -> candidate index, in the order that agent `agent` sees."""
+        """Label -> candidate index, in the order that agent `agent` (index) sees."""
         return {self.labels[j]: j for j in self.orders[agent]}
 
 
 def base_order(kind: CandidateOrder, n_candidates: int, seed: int) -> tuple[int, ...]:
-    """The order a debate starts from: the task's own when `fixed`, otherwise drawn by the seed."""
+    """The debate's order of candidate indices: the task's own for `fixed`, otherwise drawn by the seed."""
     if kind == "fixed":
         return tuple(range(n_candidates))
     return tuple(int(j) for j in np.random.default_rng(seed).permutation(n_candidates))
 
 
 def arrange(base: Sequence[int], n_agents: int, *, rotate: bool) -> Ordering:
-    """Labels go by the base order; with `rotate`, agent i sees it turned by i places.
+    """Labels in the base order, and each agent's order: the base order, with `rotate` shifted by i places for agent i.
 
-    A label belongs to its candidate throughout the debate, so agents may show different orders and still speak of
-    the same candidates.
+    A label belongs to its candidate throughout the debate, so that agents with different orders speak of the same
+    candidates.
     """
     n = len(base)
     labels = [""] * n
@@ -51,7 +51,7 @@ def arrange(base: Sequence[int], n_agents: int, *, rotate: bool) -> Ordering:
 
 
 def label(place: int) -> str:
-    """A, B, ..., Z, AA, AB, ...: the label of the candidate at a place, from 0."""
+    """The label of a place, from 0: A, B, ..., Z, AA, AB, ..."""
     letters = ""
     place += 1
     while place:

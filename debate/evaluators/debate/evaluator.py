@@ -1,11 +1,10 @@
-"""The multi-agent debate of the article (seed 003, "TextEvolve Evaluate") as a flow.
+"""The multi-agent debate of Yucha 2024 ("TextEvolve Evaluate") as a flow.
 
     for each round:
         for each agent:  recall, prompt, generate, parse -> a turn with its (J, K) score matrix
         stop when the agents agree
 
-What is computed from the tensor is in `scoring`, `convergence` and `selection`; what is said to the model in
-`debate_prompts` and the templates; what can be set in `debate_settings`.
+The tensor is evaluated by `debate.scoring` and `debate.convergence`; prompts are made in `prompts` and the templates.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ class DebateEvaluator(DebateSettings):
     """
 
     def flow(self, task: Task, run: RunContext) -> Flow[Evaluation]:
-        """One debate over `task`; two in opposite candidate orders when `balanced`."""
+        """Debate the candidates of `task`; twice, in opposite orders, if `candidate_order` is balanced."""
         base = base_order(self.candidate_order, len(task.candidates), derive(run.seed, "order", task.id))
         if self.candidate_order == "balanced":
             return _balanced(self, task, run, base)
@@ -49,7 +48,7 @@ class DebateEvaluator(DebateSettings):
 
 
 class _Debate:
-    """One debate under way: its prompts, the turns taken, the CV of each round."""
+    """State of one debate: its prompts, the turns taken, the CV of each round."""
 
     def __init__(self, settings: DebateSettings, task: Task, run: RunContext, base: Sequence[int]) -> None:
         self.settings = settings
@@ -81,7 +80,7 @@ class _Debate:
         return self._evaluation(stop or "max_rounds")
 
     def _round(self, r: int) -> Flow[list[Turn]]:
-        """The I turns of one round: one after the other, or all at once where nobody sees anybody in it."""
+        """The I turns of one round: in sequence, or at once where agents do not see each other's turns in it."""
         agents = range(len(self.settings.personas))
         earlier = self._earlier_rounds(r)
         if self.settings.mode != "sequential" or (r == 0 and self.settings.blind_first_round):
@@ -99,7 +98,7 @@ class _Debate:
         return [turn for turn in self.turns if turn.round >= r - window]
 
     def _turn(self, r: int, i: int, history: Sequence[Turn]) -> Flow[Turn]:
-        """Recall, prompt, generate, parse; asked again with the error shown while the reply cannot be read."""
+        """Recall, prompt, generate and parse; an unreadable reply is asked again with the error shown."""
         heard = [turn for turn in history if turn.failure is None]
         memories = yield from self._recall(i, heard)
 
@@ -113,7 +112,7 @@ class _Debate:
         self.tokens += asked.tokens
         if asked.value is None:
             assert asked.failure is not None
-            return self._failed_turn(r, i, asked.failure, asked.rejected, memories)
+            return self._failed_turn(r, i, asked.failure, asked.invalid_replies, memories)
         return Turn(
             round=r,
             agent=self.settings.personas[i].name,
@@ -121,13 +120,13 @@ class _Debate:
             scores=np.array(asked.value.scores, dtype=np.float64),  # (J, K)
             overall=asked.value.overall,
             comments=asked.value.comments,
-            rejected=asked.rejected,
+            invalid_replies=asked.invalid_replies,
             memories=memories,
-            neutralised=asked.neutralised,
+            escaped_special_tokens=asked.escaped_special_tokens,
         )
 
     def _recall(self, i: int, heard: Sequence[Turn]) -> Flow[tuple[Memory, ...]]:
-        """m_i = M(a_i, x, y, history): nothing for an agent without memory settings."""
+        """The agent's memories for this turn, m_i = M(a_i, x, y, history); none without memory settings."""
         persona = self.settings.personas[i]
         memory = persona.memory
         if memory is None:
@@ -163,7 +162,7 @@ class _Debate:
         )
 
     def _failed_turn(
-        self, r: int, i: int, failure: Failure, rejected: Sequence[InvalidReply], memories: tuple[Memory, ...]
+        self, r: int, i: int, failure: Failure, invalid_replies: Sequence[InvalidReply], memories: tuple[Memory, ...]
     ) -> Turn:
         name = self.settings.personas[i].name
         return Turn(
@@ -172,7 +171,7 @@ class _Debate:
             labels=self.ordering.shown(i),
             scores=np.full((len(self.task.candidates), len(self.components)), np.nan),  # (J, K)
             failure=replace(failure, round=r, agent=name),
-            rejected=tuple(rejected),
+            invalid_replies=tuple(invalid_replies),
             memories=memories,
         )
 
@@ -218,7 +217,7 @@ class _Debate:
 
 
 def _balanced(settings: DebateSettings, task: Task, run: RunContext, base: Sequence[int]) -> Flow[Evaluation]:
-    """The same debate in one candidate order and in its reverse; scores are the mean of the two."""
+    """The debate in one candidate order and in its reverse; scores are the mean of the two."""
     members = yield from gather([_Debate(settings, task, run, order).flow() for order in (base, base[::-1])])
     return build_evaluation(
         settings,

@@ -2,11 +2,11 @@
 
     system    rules, components, reply format                   the same for every debate of a run
     task      the input and the candidates                      the same for every turn of a debate
-    turn ...  one block a turn taken, oldest first              only ever appended
+    turn ...  one block per turn taken, oldest first            only ever appended
     agent     the persona, its memories, what to do now         last, so that all before it is a shared prefix
     retry     why the last reply could not be used              only when asking again
 
-Each block is rendered once. Knows nothing of scores' meaning, backends or token ids.
+Each block is rendered once.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TEMPLATE_NAMES = (SYSTEM, TASK, TURN, AGENT, RETRY)
 
 
 class DebatePrompts:
-    """Renders one debate's blocks and puts them together, turn by turn."""
+    """Renders the blocks of one debate and joins them to the prompt of each turn."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class DebatePrompts:
     def prompt(
         self, agent: int, history: Sequence[Turn], memories: Sequence[Memory], error: ReplyError | None = None
     ) -> Prompt:
-        """The prompt of one turn: agent `agent` (index) after `history`, asked again if there was an `error`."""
+        """The prompt of agent `agent` (index) after `history`, with the last reply's `error` where there was one."""
         persona = self._profile.personas[agent]
         context = self._agent_context(persona, memories, is_first=not history)
         blocks = [self._task_block(agent), *(self._turn_block(turn) for turn in history)]
@@ -88,12 +88,12 @@ class DebatePrompts:
 
 @lru_cache(maxsize=16)
 def _system_block(templates: Templates, components: tuple[Component, ...], scale: Scale, today: str) -> Block:
-    """One block for all debates that state the same rules."""
+    """The system block, shared by all debates with the same rules."""
     return templates.render(SYSTEM, system_context(components, scale, today))
 
 
 def system_context(components: Sequence[Component], scale: Scale, today: str) -> dict[str, Any]:
-    """What `debate/system.j2` may use."""
+    """The variables of `debate/system.j2`."""
     return {
         "today": today,
         "scale": {"low": _number(scale.low), "high": _number(scale.high)},
@@ -102,7 +102,7 @@ def system_context(components: Sequence[Component], scale: Scale, today: str) ->
 
 
 def task_context(task: Task, ordering: Ordering, agent: int) -> dict[str, Any]:
-    """What `debate/task.j2` may use."""
+    """The variables of `debate/task.j2`."""
     return {
         "x": task.x,
         "context": list(task.context),
@@ -114,7 +114,7 @@ def task_context(task: Task, ordering: Ordering, agent: int) -> dict[str, Any]:
 
 
 def turn_context(turn: Turn, profile: Profile, delimiter: Trusted, *, with_scores: bool) -> dict[str, Any]:
-    """What `debate/turn.j2` may use."""
+    """The variables of `debate/turn.j2`."""
     names = [component.name for component in profile.components]
     return {
         "agent": turn.agent,
@@ -171,5 +171,5 @@ def check_templates(templates: Templates, profile: Profile, scale: Scale) -> Non
 
 
 def _number(value: float) -> int | float:
-    """7 rather than 7.0 in a prompt."""
+    """A number as a prompt shows it: 7 rather than 7.0."""
     return int(value) if float(value).is_integer() else value

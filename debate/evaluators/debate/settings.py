@@ -1,4 +1,4 @@
-"""The settings of a debate: checked when made, resolved once, described for the record."""
+"""The settings of a debate."""
 
 from __future__ import annotations
 
@@ -30,26 +30,21 @@ class DebateSettings(PromptingEvaluator):
     """Settings of a debate between the profile's agents.
 
     Raises:
-        ProfileError, TemplateError, ConfigError: for settings that cannot work.
+        ProfileError, TemplateError: for a profile or templates that cannot be read.
+        ConfigError: for settings of the wrong type, out of bounds, or that do not fit the profile.
     """
 
-    profile: Profile | str | Path = setting(
-        "general", "A profile, the name of a built-in one, or the path of a YAML file.", file_type=str
-    )
+    profile: Profile | str | Path = setting("general", "A built-in profile's name, or a YAML file.", file_type=str)
     rounds: int = result_setting(3, "Most rounds of a debate (R).", ge=1)
     weights: Sequence[float] | Mapping[str, float] | None = result_setting(
         None,
         "A weight per component, in their order or by name; those left out, and None, take the profile's.",
         file_type=dict[str, float] | None,
     )
-    convergence: float | None = result_setting(
-        0.1, "Stop after a round whose CV is at most this; None never stops early.", ge=0
-    )
+    convergence: float | None = result_setting(0.1, "Stop after a round whose CV is at most this; None: never.", ge=0)
     over: Over = result_setting("agents", "Which coefficient of variation is taken; see `debate.convergence`.")
     min_rounds: int = result_setting(1, "The first round after which a debate may converge.", ge=1)
-    history: int | None = setting(
-        None, "How many complete rounds an agent sees besides the current one; None is all.", ge=0
-    )
+    history: int | None = setting(None, "How many complete rounds an agent sees before the current; None: all.", ge=0)
     mode: Mode = setting(
         "sequential",
         "sequential: each agent sees all earlier turns (Yucha 2024). simultaneous: agents do not see the other turns "
@@ -61,14 +56,10 @@ class DebateSettings(PromptingEvaluator):
         "balanced: two debates, in an order and in its reverse, whose scores are averaged.",
     )
     method: Method = result_setting("article", "How scores are aggregated; see `debate.scoring.normalize_tensor`.")
-    quorum: int | None = result_setting(
-        None, "Agents that must have scored for a round to count; None is more than half.", ge=1
-    )
+    quorum: int | None = result_setting(None, "Agents that a round needs to count; None: more than half.", ge=1)
     history_scores: bool = setting(True, "Whether the history shows scores beside the comments.")
     blind_first_round: bool = setting(False, "Whether the agents do not see each other's turns in the first round.")
-    token_budget: int | None = result_setting(
-        None, "Stop after the round in which a debate's prompt and completion tokens reach this.", ge=1
-    )
+    token_budget: int | None = result_setting(None, "Stop after the round that reaches this many tokens.", ge=1)
     sampling: Sampling = setting(
         Sampling(temperature=0.7),
         "Sampling that a persona does not set itself; without `max_tokens`, room for the longest reply of the schema.",
@@ -106,7 +97,7 @@ class DebateSettings(PromptingEvaluator):
 
     @property
     def models(self) -> frozenset[str]:
-        """Models that personas name for themselves."""
+        """Names of the models that personas ask for."""
         return frozenset(persona.model for persona in self.personas if persona.model is not None)
 
     @cached_property
@@ -116,7 +107,7 @@ class DebateSettings(PromptingEvaluator):
 
     @property
     def quorum_size(self) -> int:
-        """How many agents must have scored for a round to count."""
+        """Number of agents that must have scored for a round to count."""
         return self.quorum if self.quorum is not None else len(self.personas) // 2 + 1
 
     @property
@@ -125,14 +116,14 @@ class DebateSettings(PromptingEvaluator):
         return self.loaded_profile.name
 
     def sampling_of(self, persona: Persona, n_candidates: int) -> Sampling:
-        """The persona's own sampling over the debate's, with room for the longest reply the schema allows."""
+        """The persona's sampling over the debate's, with room for the longest reply that the schema allows."""
         defaults = self.sampling
         if defaults.max_tokens is None:
             defaults = replace(defaults, max_tokens=self._longest_reply(n_candidates))
         return persona.sampling.over(defaults)
 
     def footprint(self, task: Task) -> Footprint:
-        """All turns of the last round see all turns before them; orders that differ share no beginning."""
+        """Upper bound of a debate's prompts: the last one shows all turns; different candidate orders share no prefix."""
         texts = [task.x, *task.context, *(candidate.text for candidate in task.candidates)]
         rules = 2000 + sum(len(component.description) for component in self.components)
         longest_role = max(len(persona.role) for persona in self.personas)
@@ -151,7 +142,7 @@ class DebateSettings(PromptingEvaluator):
         check_templates(self.prompt_templates, self.loaded_profile, CELL_SCALE)
 
     def describe(self) -> dict[str, Any]:
-        """All settings, the profile and the templates' digest; under `aggregation` those that shape no prompt."""
+        """The settings, the profile and the templates' digest; those that shape no prompt stand under `aggregation`."""
         return describe_settings(
             self,
             evaluator=self.name,
@@ -164,7 +155,7 @@ class DebateSettings(PromptingEvaluator):
         )
 
     def _longest_reply(self, n_candidates: int) -> int:
-        """Tokens of the longest reply the schema allows, at two characters a token."""
+        """Tokens of the longest reply that the schema allows, at two characters per token."""
         scores = sum(len(component.name) + 16 for component in self.components)
         characters = self.overall_chars + n_candidates * (self.comment_chars + scores + 40) + 60
         return characters // 2
@@ -197,12 +188,12 @@ def _weights(weights: Sequence[float] | Mapping[str, float] | None, profile: Pro
     except (TypeError, ValueError):
         raise ConfigError(f"must be numbers, got {weights!r}", field="weights") from None
     if vector.shape != (len(names),):
-        raise ConfigError(f"needs {len(names)} numbers, one a component, got {weights!r}", field="weights")
+        raise ConfigError(f"needs {len(names)} numbers, one per component, got {weights!r}", field="weights")
     return tuple(map(float, vector))
 
 
 def _check_usable(weights: FloatArray, method: Method) -> None:
-    """Aggregate one full mark, so that weights without a sum are refused before anything is asked."""
+    """Refuse weights that cannot be aggregated, such as those without a sum, before a model is asked."""
     try:
         normalize_tensor(np.full((1, 1, 1, len(weights)), CELL_SCALE.high), weights, method)
     except ValueError as error:

@@ -1,7 +1,9 @@
 """Solutions judged step by step (x1; process reward models), as a flow.
 
-split each candidate into steps;  let the judge score each with the steps before it in view
-reduce a solution's step scores -> the candidate's score;  its first wrong step
+    split each candidate into steps;  let the judge score each with the steps before it in view
+    reduce a solution's step scores -> the candidate's score;  its first wrong step
+
+The judges of steps are in `prompted` and `reward_models`.
 """
 
 from __future__ import annotations
@@ -27,17 +29,17 @@ from debate.types import Candidate, Failure, Judgment, Scale, Task
 @documented
 @dataclass(frozen=True, kw_only=True)
 class StepEvaluator(BaseEvaluator):
-    r"""Candidates as lines of reasoning; a candidate of one step is judged as the next step after the task's context.
+    r"""Scores candidates as solutions, step by step; a single step is judged as the next one after the task's context.
 
     >>> StepEvaluator(split=r"\n\n+")
     >>> StepEvaluator(judge=RewardModelSteps(), reduce="product")
 
-    A candidate's steps are its metadata's `steps`, if it has them, or else its text cut at `split`, or else the text as
-    one step; `Task.context` holds the steps taken before. Whether a line ends there is its metadata's `final`, or else
-    true where it has several steps.
+    A candidate's steps are `steps` of its metadata, or else its text split at `split`, or else the text as one step;
+    `Task.context` holds the steps before it. Whether its last step ends the solution is `final` of its metadata, or
+    else whether it has several steps.
 
-    `details`: `steps` (scores, one list a candidate), `first_error` (index from 0, -1 for none, None where it cannot be
-    said) and, with `ask_solved`, `solved`.
+    `details`: `steps` (a list of scores per candidate), `first_error` (index from 0, -1 for none, None where unknown)
+    and, with `ask_solved`, `solved`.
 
     Raises:
         ConfigError: for settings that cannot work.
@@ -45,9 +47,7 @@ class StepEvaluator(BaseEvaluator):
 
     judge: StepJudge = setting(PromptedSteps, "Who scores the steps.")
     reduce: StepReduction = result_setting("min", "How step scores make the candidate's score.")
-    threshold: float | None = result_setting(
-        None, "A step below it is wrong, on the judge's scale; None is the middle of the scale."
-    )
+    threshold: float | None = result_setting(None, "A step below it is wrong; None: the middle of the scale.")
     split: str | None = setting(None, "Regular expression between steps.")
     ask_solved: bool = setting(False, "Whether a prompted judge is also asked if a solution's last step completes it.")
     name: str = field(default="step", init=False)
@@ -65,17 +65,17 @@ class StepEvaluator(BaseEvaluator):
 
     @property
     def scale(self) -> Scale:
-        """The judge's."""
+        """The judge's scale."""
         return self.judge.scale
 
     @property
     def models(self) -> frozenset[str]:
-        """The judge's."""
+        """Names of the models that the judge asks for."""
         return self.judge.models
 
     @property
     def limit(self) -> float:
-        """Below it a step is wrong."""
+        """The score below which a step is wrong."""
         return self.threshold if self.threshold is not None else (self.scale.low + self.scale.high) / 2
 
     def check_task(self, task: Task) -> None:
@@ -113,7 +113,7 @@ class StepEvaluator(BaseEvaluator):
             task,
             run,
             scores=np.array([reduce_steps(each, self.reduce) for each in steps], dtype=np.float64),  # (J,)
-            samples=samples,
+            judgments=samples,
             failures=[*(with_place(each.failure, each) for each in samples if each.failure is not None), *unsaid],
             details={"steps": steps, "first_error": [first_wrong_step(each, self.limit) for each in steps], **details},
         )
@@ -131,7 +131,7 @@ class StepEvaluator(BaseEvaluator):
         return tuple(part.strip() for part in parts if part and part.strip()) or (candidate.text,)
 
     def footprint(self, task: Task) -> Footprint:
-        """One question."""
+        """Upper bound of one question to the judge."""
         return self.judge.footprint(task)
 
     def check(self) -> None:

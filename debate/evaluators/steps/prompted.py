@@ -1,6 +1,6 @@
-"""Who scores the steps of a line of reasoning: a prompted model, a value model, or a process reward model.
+"""Judges of steps: what a step evaluator needs of one, and a chat model that is prompted about each step.
 
-Each is given the steps of every candidate and asks about all of them at once. Knows nothing of how scores are reduced.
+A judge is given the steps of every candidate and asks about all of them at once.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from debate.types import Failure, Judgment, Scale, Task
 
 @dataclass(frozen=True, slots=True)
 class Solution:
-    """One candidate's line of reasoning."""
+    """One candidate as a sequence of steps."""
 
     candidate: int
     steps: tuple[str, ...]
     before: tuple[str, ...] = ()
-    """Steps that were taken before it, of every candidate."""
+    """Steps before the candidate's own, the same for every candidate."""
     is_final: bool = True
-    """Whether its last step is the end of the reasoning."""
+    """Whether its last step ends the solution."""
 
     def previous(self, step: int) -> list[str]:
-        """What was said before a step."""
+        """The steps before a step."""
         return [*self.before, *self.steps[:step]]
 
 
@@ -43,24 +43,24 @@ class StepJudge(Protocol):
 
     @property
     def scale(self) -> Scale:
-        """Of a step's score."""
+        """The scale of a step's score."""
         ...
 
     @property
     def models(self) -> frozenset[str]:
-        """Models it names besides the run's own."""
+        """Names of the models it asks for besides the run's own."""
         ...
 
     def ask_all(self, task: Task, lines: Sequence[Solution]) -> Flow[tuple[Judgment, ...]]:
-        """A sample for each step of each line; several where the judge is asked several times."""
+        """A judgment per step of each solution, or several where the judge is asked several times."""
         ...
 
     def footprint(self, task: Task) -> Footprint:
-        """Upper bound of what one question holds."""
+        """Upper bound of one question."""
         ...
 
     def check(self) -> None:
-        """Raise an `InputError` for what can be known to be wrong."""
+        """Raise an `InputError` for settings that can be found wrong before a model is loaded."""
         ...
 
     def describe(self) -> dict[str, Any]:
@@ -88,7 +88,7 @@ class _X1Score:
 @documented
 @dataclass(frozen=True, kw_only=True)
 class PromptedSteps(JudgeSettings):
-    """A chat model, asked about one step at a time with the steps before it in view; -100 to 100.
+    """A chat model that is shown the steps so far and scores one at a time, from -100 to 100.
 
     `PromptedSteps.x1()` uses x1's own prompts and reply format, without a schema.
     """
@@ -109,11 +109,11 @@ class PromptedSteps(JudgeSettings):
 
     @property
     def scale(self) -> Scale:
-        """The reader's."""
+        """The reader's scale."""
         return self.reader.scale
 
     def ask_all(self, task: Task, lines: Sequence[Solution]) -> Flow[tuple[Judgment, ...]]:
-        """Every step of every line, all at once."""
+        """Ask about every step of every solution at once."""
         prompts = self._prompts(task, self.template, rules(self.scale, self.reader.instruction))
         places = [(line, n, s) for line in lines for n in range(len(line.steps)) for s in range(self.samples)]
         answers = yield from gather([self._ask(task, prompts, *place) for place in places])
@@ -123,7 +123,7 @@ class PromptedSteps(JudgeSettings):
         )
 
     def ask_solved(self, task: Task, lines: Sequence[Solution]) -> Flow[tuple[Parsed[bool], ...]]:
-        """Whether the last step of each line is the complete solution."""
+        """Ask whether the last step of each solution completes it."""
         prompts = self._prompts(task, self.solved_template, self._solved_rules)
         return (yield from gather([self._ask_one_solved(task, prompts, line) for line in lines]))
 
@@ -182,7 +182,7 @@ class PromptedSteps(JudgeSettings):
 
 
 def mean_samples(samples: Sequence[Judgment]) -> list[float | None]:
-    """The scores of one line's steps, each the mean of its samples that were read; None where none was."""
+    """The scores of one solution's steps, each the mean of its samples; None where every sample failed."""
     by_step: dict[int, list[float | None]] = {}
     for sample in samples:
         by_step.setdefault(sample.step or 0, []).append(sample.value)
@@ -191,6 +191,6 @@ def mean_samples(samples: Sequence[Judgment]) -> list[float | None]:
 
 
 def with_place(failure: Failure, sample: Judgment) -> Failure:
-    """A failure that says which step it is about."""
+    """The failure with the candidate and step in its message."""
     place = f"candidate {sample.candidates[0] + 1}, step {(sample.step or 0) + 1}"
     return replace(failure, message=f"{place}: {failure.message}")

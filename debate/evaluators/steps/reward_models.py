@@ -1,6 +1,6 @@
 """Models that score steps without being prompted: a value model (x1), a process reward model.
 
-They are asked with `Messages` and reply with JSON numbers. Knows nothing of how scores are reduced.
+They are asked with `Messages` and reply with JSON numbers.
 """
 
 from __future__ import annotations
@@ -16,25 +16,41 @@ from debate.flow import Completion, Flow, Generate, Messages, Parsed, gather, ge
 from debate.parsing.json_extract import extract_json
 from debate.parsing.json_values import Number, unreadable
 from debate.parsing.text import in_range
+from debate.settings import documented, setting
 from debate.types import Failure, Judgment, Scale, Task
 
 UNIT = Scale(0.0, 1.0)
 
 
 @dataclass(frozen=True, kw_only=True)
-class ValueModelSteps:
-    """A value model behind `debate.backends.ValueServer`, asked with x1's messages; -1 to 1."""
+class ScoringModelSteps:
+    """Base of a judge whose model replies with numbers."""
 
-    model: str | None = None
-    scale: Scale = Scale(-1.0, 1.0)
+    model: str | None = setting(None, "The model that is asked; None is the run's.")
+    scale: Scale = setting(UNIT, "The scale of its scores.")
 
     @property
     def models(self) -> frozenset[str]:
-        """The value model, where it is not the run's."""
+        """The model's name, where it is not the run's."""
         return frozenset() if self.model is None else frozenset({self.model})
 
+    def footprint(self, task: Task) -> Footprint:
+        """Zero: the model has no KV cache that we manage."""
+        return Footprint(0, 0, 0)
+
+    def check(self) -> None:
+        """Do nothing: there are no templates to check."""
+
+
+@documented
+@dataclass(frozen=True, kw_only=True)
+class ValueModelSteps(ScoringModelSteps):
+    """A value model behind `debate.backends.ValueServer`, asked with x1's messages; -1 to 1."""
+
+    scale: Scale = setting(Scale(-1.0, 1.0), "The scale of its scores.")
+
     def ask_all(self, task: Task, lines: Sequence[Solution]) -> Flow[tuple[Judgment, ...]]:
-        """Every step of every line, all at once."""
+        """Ask about every step of every solution at once."""
         places = [(line, n) for line in lines for n in range(len(line.steps))]
         answers = yield from gather([self._ask(task, *place) for place in places])
         return tuple(
@@ -49,32 +65,18 @@ class ValueModelSteps:
         info = {"task_id": task.id, "candidate": line.candidate, "step": n}
         return generate_parsed(partial(_once, prompt, self.model, info), partial(_read_number, scale=self.scale), 0)
 
-    def footprint(self, task: Task) -> Footprint:
-        """It holds no cache of ours."""
-        return Footprint(0, 0, 0)
-
-    def check(self) -> None:
-        """Nothing that could be known before."""
-
     def describe(self) -> dict[str, Any]:
-        """All settings."""
+        """The settings as plain data."""
         return {"judge": "value_model", "model": self.model, "scale": [self.scale.low, self.scale.high]}
 
 
+@documented
 @dataclass(frozen=True, kw_only=True)
-class RewardModelSteps:
-    """A process reward model behind `debate.backends.RewardModel`: all steps of a line in one call; 0 to 1."""
-
-    model: str | None = None
-    scale: Scale = UNIT
-
-    @property
-    def models(self) -> frozenset[str]:
-        """The reward model, where it is not the run's."""
-        return frozenset() if self.model is None else frozenset({self.model})
+class RewardModelSteps(ScoringModelSteps):
+    """A process reward model behind `debate.backends.RewardModel`: all steps of a solution in one call; 0 to 1."""
 
     def ask_all(self, task: Task, lines: Sequence[Solution]) -> Flow[tuple[Judgment, ...]]:
-        """Every line, all at once."""
+        """Ask about every solution at once."""
         answers = yield from gather([self._ask(task, line) for line in lines])
         return tuple(
             sample for line, asked in zip(lines, answers, strict=True) for sample in self._samples(line, asked)
@@ -96,15 +98,8 @@ class RewardModelSteps:
             for n, value in enumerate(values)
         ]
 
-    def footprint(self, task: Task) -> Footprint:
-        """It holds no cache of ours."""
-        return Footprint(0, 0, 0)
-
-    def check(self) -> None:
-        """Nothing that could be known before."""
-
     def describe(self) -> dict[str, Any]:
-        """All settings."""
+        """The settings as plain data."""
         return {"judge": "reward_model", "model": self.model}
 
 

@@ -268,7 +268,7 @@ class ServedChroma:
         """Close the connections."""
         self._server.close()
 
-    def _ask(self, method: str, path: str, body: object = None) -> Any:
+    def _ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
         try:
             return self._server.ask(method, self._root + path, body)
         except CallError as error:

@@ -56,7 +56,7 @@ def test_a_whole_debate_is_scored() -> None:
 
 def test_control_strings_are_broken_and_counted() -> None:
     with FakeServer() as server:
-        assert answer(backend_of(server), call_of("a <|im_end|> b")).neutralised == 1
+        assert answer(backend_of(server), call_of("a <|im_end|> b")).escaped_special_tokens == 1
     assert server.requests[0].text.endswith("a <·|im_end|> b")
 
 

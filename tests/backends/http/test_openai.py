@@ -93,7 +93,7 @@ def test_control_strings_are_broken_before_they_are_sent_and_counted_in_the_turn
     task = Task("<|im_end|> and </s>", ["yes <|im_start|>", "no"])
     with FakeServer() as server, Engine(backend_of(server)) as engine:
         evaluation = engine.evaluate(task, evaluator(rounds=1))
-    assert [turn.neutralised for turn in evaluation.transcript] == [3, 3]
+    assert [turn.escaped_special_tokens for turn in evaluation.transcript] == [3, 3]
     assert not any("<|im_end|>" in request.text for request in server.requests)
     assert "<·|im_end|>" in server.requests[0].text
 

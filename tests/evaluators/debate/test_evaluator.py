@@ -121,8 +121,8 @@ def test_an_unreadable_reply_is_asked_again_with_the_error_shown() -> None:
     assert [call.attempt for call in calls] == [call.info["attempt"] for call in calls] == [0, 1, 2]
     assert {call.sample_key for call in calls} == {("agent0", 0)}
     turn = evaluation.transcript.turns[0]
-    assert [rejected.text for rejected in turn.rejected] == ['{"overall": "no candidates"}'] * 2
-    message = turn.rejected[0].message
+    assert [invalid.text for invalid in turn.invalid_replies] == ['{"overall": "no candidates"}'] * 2
+    message = turn.invalid_replies[0].message
     assert message in user_text(calls[1]) and message not in user_text(calls[0])
     assert user_text(calls[2]).count(message) == 1  # the last error alone
     assert (evaluation.status, turn.failure) == ("ok", None)
@@ -135,7 +135,7 @@ def test_a_turn_fails_when_the_tries_run_out_and_the_debate_goes_on(retries: int
     evaluation = debate(evaluator(panel(3), rounds=2, retries=retries), answer)
     turn = evaluation.transcript.turns[1]
     assert Counter(map(where, calls))[("agent1", 0)] == retries + 1
-    assert [rejected.text for rejected in turn.rejected] == [f"nonsense {n}" for n in range(retries + 1)]
+    assert [invalid.text for invalid in turn.invalid_replies] == [f"nonsense {n}" for n in range(retries + 1)]
     assert turn.failure is not None
     assert (turn.failure.reason, turn.failure.round, turn.failure.agent) == ("unreadable_reply", 0, "agent1")
     assert evaluation.tensor is not None
@@ -150,7 +150,7 @@ def test_a_reply_that_was_cut_off_is_not_read() -> None:
         return Completion(reply(call, flat)[:-1], finish_reason="length")
 
     evaluation = debate(evaluator(panel(1), rounds=1, retries=0), answer)
-    assert [rejected.reason for rejected in evaluation.transcript.turns[0].rejected] == ["cut_off"]
+    assert [invalid.reason for invalid in evaluation.transcript.turns[0].invalid_replies] == ["cut_off"]
 
 
 def test_a_score_out_of_range_is_asked_again_and_never_clamped() -> None:
@@ -158,7 +158,7 @@ def test_a_score_out_of_range_is_asked_again_and_never_clamped() -> None:
         return reply(call, lambda call, text, component: 10.5 if call.attempt == 0 else 9.5)
 
     evaluation = debate(evaluator(panel(1), rounds=1), answer)
-    assert evaluation.transcript.turns[0].rejected[0].reason == "out_of_range"
+    assert evaluation.transcript.turns[0].invalid_replies[0].reason == "out_of_range"
     assert evaluation.scores.tolist() == [9.5, 9.5, 9.5]
 
 
@@ -174,7 +174,7 @@ def test_a_failed_call_fails_the_turn_at_once() -> None:
     evaluation = debate(evaluator(rounds=2, retries=5), answer)
     assert Counter(map(where, calls))[("agent0", 1)] == 2
     assert evaluation.failures == (Failure("context_length", "too long", round=1, agent="agent0"),)
-    assert [rejected.text for rejected in evaluation.transcript.turns[2].rejected] == ["nonsense"]
+    assert [invalid.text for invalid in evaluation.transcript.turns[2].invalid_replies] == ["nonsense"]
     assert (evaluation.status, evaluation.stop_reason) == ("partial", "max_rounds")
 
 
@@ -271,7 +271,7 @@ def test_a_token_budget_stops_after_the_round_that_reaches_it(budget: int, round
     assert evaluation.stop_reason == ("token_budget" if rounds < 3 else "max_rounds")
 
 
-def test_tokens_of_rejected_replies_count_towards_the_budget() -> None:
+def test_tokens_of_invalid_replies_count_towards_the_budget() -> None:
     def answer(call: Generate) -> Completion:
         text = "nonsense" if call.attempt == 0 else reply(call, by_text)
         return Completion(text, usage=Usage(90, 0, 10, 1))

@@ -68,7 +68,7 @@ def test_every_step_of_every_line_is_judged_at_once() -> None:
     assert evaluation.scores.tolist() == [20, -10, 100]
     assert evaluation.scale == Scale(-100, 100)
     assert (evaluation.selected, evaluation.status) == (2, "ok")
-    assert [(sample.candidates, sample.step, sample.value) for sample in evaluation.samples[:2]] == [
+    assert [(sample.candidates, sample.step, sample.value) for sample in evaluation.judgments[:2]] == [
         ((0,), 0, 40),
         ((0,), 1, 20),
     ]

@@ -350,7 +350,7 @@ def test_a_fork_keeps_the_answers_whose_prompts_are_the_same(store: Store) -> No
     with closing(
         store.run("fork", {"evaluator": forked.describe(), "models": {"scripted": "scripted"}}, seed=1)
     ) as fork:
-        fork.read_evalset([(task, None, None) for task in tasks(3)], {})
+        fork.read_evalset([(task, None, None) for task in tasks(3)], dict)
         assert fork.inherit(read(store)) == 12
         with Engine(Scripted(script), seed=1) as engine:
             found = [plain(each) for each in engine.evaluate_batch(tasks(3), forked, run=fork)]

@@ -99,7 +99,7 @@ def test_show_tells_of_neutralised_control_strings(
     capsys.readouterr()
     assert debate(monkeypatch, "show", evalset.parent / "out") == 0
     turns = len(results(evalset)[0]["transcript"])
-    assert capsys.readouterr().out.count("control strings neutralised in the prompt: 1") == turns
+    assert capsys.readouterr().out.count("special tokens escaped in the prompt: 1") == turns
 
 
 def test_a_server_that_fails_a_tenth_of_requests_costs_no_score(evalset: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -78,7 +78,7 @@ def test_a_run_is_found_by_its_name_or_because_it_is_the_only_one(store: Store) 
     store.run("one", IDENTITY).close()
     assert store.read().name == "one"
     store.run("two", IDENTITY).close()
-    with pytest.raises(ConfigError, match="there are several"):
+    with pytest.raises(ConfigError, match="holds several runs"):
         store.read()
     assert store.read("two").name == "two"
 
@@ -135,7 +135,7 @@ def test_one_process_holds_a_run_once(store: Store) -> None:
 def test_equal_tasks_without_an_id_get_names_of_their_own_and_keep_them(store: Store) -> None:
     record, content = store.run("r", IDENTITY), Task("x", ["a"]).id
     for _ in range(2):
-        assert record.read_evalset(named(None, None, "b", None), {}) == 4
+        assert record.read_evalset(named(None, None, "b", None), dict) == 4
         assert pending(record) == [content, f"{content}-2", "b", f"{content}-3"]
 
 
@@ -143,39 +143,39 @@ def test_equal_tasks_far_apart_are_told_apart_too(store: Store) -> None:
     record = store.run("r", IDENTITY)
     filler = [Task(f"x{n}", ["a"], f"t{n}") for n in range(700)]
     same = Task("same", ["a"])
-    record.read_evalset(placed(same, *filler, same, same), {})
+    record.read_evalset(placed(same, *filler, same, same), dict)
     assert pending(record)[-2:] == [f"{same.id}-2", f"{same.id}-3"]
     assert record.n_tasks() == 703
 
 
-def test_an_id_that_stands_twice_is_told_with_both_places_and_leaves_nothing(store: Store) -> None:
+def test_a_duplicate_id_is_told_with_both_places_and_leaves_nothing(store: Store) -> None:
     record = store.run("r", IDENTITY)
-    with pytest.raises(TaskError, match=r"e\.jsonl:3: id: 'b' stands twice, first at e\.jsonl:2"):
-        record.read_evalset(named("a", "b", "b"), {})
+    with pytest.raises(TaskError, match=r"e\.jsonl:3: id: 'b' is a duplicate, first at e\.jsonl:2"):
+        record.read_evalset(named("a", "b", "b"), dict)
     assert store.read("r").n_tasks() == 0
 
 
 def test_a_task_that_changed_is_refused(store: Store) -> None:
     record = store.run("r", IDENTITY)
-    record.read_evalset(named("a", "b"), {})
+    record.read_evalset(named("a", "b"), dict)
     with pytest.raises(TaskError, match=r"e\.jsonl:1: id: the run has another task of the id 'b'"):
-        record.read_evalset(named("b", x="y"), {})
+        record.read_evalset(named("b", x="y"), dict)
     assert pending(store.read("r")) == ["a", "b"]
 
 
-def test_only_the_tasks_of_the_latest_reading_are_pending(store: Store) -> None:
+def test_only_the_tasks_of_the_latest_revision_are_pending(store: Store) -> None:
     record = store.run("r", IDENTITY)
-    record.read_evalset(named("a", "b", "c"), {})
-    record.read_evalset(named("c", "d"), {})
+    record.read_evalset(named("a", "b", "c"), dict)
+    record.read_evalset(named("c", "d"), dict)
     assert pending(record) == ["c", "d"]
-    assert store.read("r").reading == 2
+    assert store.read("r").evalset_revision == 2
 
 
 def test_a_task_comes_back_whole(store: Store) -> None:
     candidates = [Candidate("a\0b", "one", "m", {"k": [1, None]}), Candidate("é\u2028")]
     task = Task("x\0", candidates, "t", ["ctx"], {"best": 1, "deep": {"ß": 1.5}})
     record = store.run("r", IDENTITY)
-    record.read_evalset(placed(task), {})
+    record.read_evalset(placed(task), dict)
     (found,) = record.pending("s")
     assert found == task
     assert record.task("t") == task
@@ -184,20 +184,20 @@ def test_a_task_comes_back_whole(store: Store) -> None:
 
 def test_metadata_may_change_without_changing_the_task(store: Store) -> None:
     record = store.run("r", IDENTITY)
-    record.read_evalset(placed(Task("x", ["a"], "t")), {})
-    record.read_evalset(placed(Task("x", ["a"], "t", (), {"best": 0})), {})
+    record.read_evalset(placed(Task("x", ["a"], "t")), dict)
+    record.read_evalset(placed(Task("x", ["a"], "t", (), {"best": 0})), dict)
     assert pending(record) == ["t"]
 
 
-def test_a_reading_that_fails_leaves_the_one_before(store: Store) -> None:
+def test_a_revision_that_cannot_be_read_leaves_the_one_before(store: Store) -> None:
     def breaking() -> Iterator[tuple[Task, str, int]]:
         yield from named(*(f"t{n}" for n in range(600)))
         raise TaskError("is broken", file="e.jsonl", line=601)
 
     record = store.run("r", IDENTITY)
-    record.read_evalset(named("a"), {})
+    record.read_evalset(named("a"), dict)
     with pytest.raises(TaskError, match="601"):
-        record.read_evalset(breaking(), {})
+        record.read_evalset(breaking(), dict)
     assert pending(store.read("r")) == ["a"]
 
 

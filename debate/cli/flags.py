@@ -1,0 +1,84 @@
+"""Flags made from the declared settings, and their texts read back into plain data."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Annotated, Any, get_args
+
+import typer
+from rich.markup import escape
+
+from debate.config.settings import SettingRow, settings_table
+from debate.errors import ConfigError
+
+Command = Callable[..., None]
+
+
+def settings_flags(*names: str) -> Callable[[Command], Command]:
+    """Decorate a command: instead of its `**flags` it has a flag per setting, and is called with those that were given.
+
+    names: of the settings; all without any.
+    """
+    rows = [row for row in settings_table() if not names or row.name in names]
+
+    def decorate(command: Command) -> Command:
+        @functools.wraps(command)
+        def with_flags(**arguments: Any) -> None:
+            given = {row: arguments.pop(row.name) for row in rows}
+            command(
+                **arguments, **{row.name: _read(row, text) for row, text in given.items() if text not in (None, [])}
+            )
+
+        own = inspect.signature(command, eval_str=True).parameters.values()
+        flags = [inspect.Parameter(row.name, inspect.Parameter.KEYWORD_ONLY, default=None) for row in rows]
+        annotated = [flag.replace(annotation=_option(row)) for flag, row in zip(flags, rows, strict=True)]
+        parameters = [*(each for each in own if each.kind is not each.VAR_KEYWORD), *annotated]
+        with_flags.__signature__ = inspect.Signature(parameters)  # pyright: ignore[reportAttributeAccessIssue]
+        with_flags.__annotations__ = {each.name: each.annotation for each in parameters}
+        return with_flags
+
+    return decorate
+
+
+def _option(row: SettingRow) -> Any:
+    is_several, choices = row.kind in (dict, tuple), [str(each) for each in get_args(row.kind)]
+    more = [
+        f"One of {', '.join(choices)}." if any(each not in row.help for each in choices) else "",
+        "Repeatable." if is_several else "",
+        f"Default: {row.default}." if row.default else "",
+    ]
+    option = typer.Option(
+        row.flag,
+        help=escape(" ".join([row.help.replace("None", "none"), *filter(None, more)])),
+        metavar="NAME" if choices else row.type.removesuffix("|none").upper(),
+        envvar=row.env,
+        rich_help_panel=row.panel,
+    )
+    return Annotated[(list[str] if is_several else str) | None, option]
+
+
+def _read(row: SettingRow, given: Any) -> Any:
+    """What was given, as plain data; pydantic turns the texts into numbers, paths and truth values."""
+    if row.kind is dict:
+        return dict(key_value(text, row.flag, keeps_text=row.keeps_text) for text in given)
+    is_none = row.kind in (int, float) and row.type.endswith("|none") and given.strip().lower() in ("none", "off")
+    return None if is_none else given
+
+
+def key_value(text: str, flag: str, *, keeps_text: bool = False) -> tuple[str, Any]:
+    """KEY=VALUE, the value read as YAML unless `keeps_text`.
+
+    Raises:
+        ConfigError: naming the flag.
+    """
+    import yaml
+
+    key, equals, value = text.partition("=")
+    if not equals or not key:
+        raise ConfigError(f"must be KEY=VALUE, got {text!r}", field=flag)
+    try:
+        return key, value if keeps_text else yaml.safe_load(value)
+    except yaml.YAMLError:
+        raise ConfigError(f"the value of {key} is not YAML: {value!r}", field=flag) from None

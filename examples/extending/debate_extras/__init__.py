@@ -1,0 +1,1 @@
+"""An evaluator, a backend, an export and a format of eval sets outside the package."""

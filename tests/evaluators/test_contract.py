@@ -1,0 +1,137 @@
+"""What an evaluator of somebody else's may get wrong: one task fails with a sentence, and no other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from debate import Engine, Evaluation, Scale, Task, ValueEvaluator
+from debate.backends import Scripted
+from debate.errors import ConfigError
+from debate.flow import Flow, RunContext
+from tests.small_flows import FlowEvaluator, asks, by_seed, scored, tasks
+
+Body = Callable[[Task, RunContext], Any]
+
+
+def returns(change: Callable[[Evaluation], Any]) -> Body:
+    """A flow that returns a changed evaluation."""
+
+    def flow(task: Task, run: RunContext) -> Flow[Any]:
+        yield from ()
+        return change(scored(task, 1.0))
+
+    return flow
+
+
+MEMBER = {"members": (scored(Task("x", ["a"]), 1.0, details={"deep": object()}),)}
+FAULTS: dict[str, tuple[Body, str]] = {
+    "no generator": (lambda task, run: 7, "`flow` returned int, not a generator"),
+    "None": (returns(lambda found: None), "the flow returned NoneType, not an Evaluation"),
+    "too few scores": (
+        returns(lambda found: replace(found, scores=found.scores[:1])),
+        "`scores` has shape (1,), not (2,)",
+    ),
+    "a list of scores": (
+        returns(lambda found: replace(found, scores=[1.0, 2.0])),
+        "`scores` must be an array of numbers",
+    ),
+    "texts for scores": (
+        returns(lambda found: replace(found, scores=np.array(["a", "b"]))),
+        "`scores` must be an array of numbers",
+    ),
+    "probabilities of another length": (
+        returns(lambda found: replace(found, probabilities=np.ones(3))),
+        "`probabilities` has shape (3,), not (2,)",
+    ),
+    "statuses of another length": (
+        returns(lambda found: replace(found, statuses=("ok",))),
+        "there are 1 `statuses` for 2 candidates",
+    ),
+    "beyond the scale": (
+        returns(lambda found: replace(found, scale=Scale(0, 10), scores=np.array([1.0, 10.5]))),
+        "the score of candidate 2 is 10.5, not in 0 to 10",
+    ),
+    "infinite": (
+        returns(lambda found: replace(found, scale=Scale(0, np.inf), scores=np.array([np.inf, 1.0]))),
+        "the score of candidate 1 is inf, not in 0 to inf",
+    ),
+    "no such candidate": (returns(lambda found: replace(found, selected=2)), "`selected` is 2, no candidate's index"),
+    "another task": (returns(lambda found: replace(found, task_id="t9")), "the evaluation is of the task 't9', not"),
+    "a set in details": (returns(lambda found: replace(found, details={"seen": {1}})), "`details` must be plain data"),
+    "an object in a member's details": (returns(lambda found: replace(found, **MEMBER)), "`details` must be plain"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("is_stored", [False, True], ids=["unrecorded", "recorded"])
+def test_a_fault_of_an_evaluator_fails_its_own_task_with_a_sentence(
+    fault: str, is_stored: bool, tmp_path: Path
+) -> None:
+    body, message = FAULTS[fault]
+    store = tmp_path / "s.sqlite" if is_stored else None
+    with Engine(Scripted(by_seed), store=store) as engine:
+        good, bad = engine.evaluate_batch(tasks(2), [asks(1), FlowEvaluator(body, name="faulty")])
+        (alone,) = engine.iter_evaluate(tasks(1), FlowEvaluator(body, name="faulty"))
+    assert good.status == "ok"
+    for failed in (bad, alone):
+        assert failed.status == "failed"
+        assert failed.error is not None and failed.error.startswith(f"EvaluatorError: {message}")
+        assert np.isnan(failed.scores).tolist() == [True, True]
+
+
+@pytest.mark.parametrize("footprint", [None, 7])
+def test_what_is_no_footprint_fails_its_own_task(footprint: Any) -> None:
+    faulty = FlowEvaluator(asks(1).body, size=lambda task: footprint)
+    with Engine(Scripted(by_seed)) as engine:
+        good, bad = engine.evaluate_batch(tasks(2), [asks(1), faulty])
+    assert good.status == "ok"
+    assert bad.error == f"EvaluatorError: `footprint` returned {type(footprint).__name__}, not a Footprint"
+
+
+def test_a_score_off_the_scale_by_rounding_is_on_it() -> None:
+    body = returns(lambda found: replace(found, scale=Scale(0, 10), scores=np.array([10.000000000000002, np.nan])))
+    with Engine(Scripted(by_seed)) as engine:
+        assert engine.evaluate(tasks(1)[0], FlowEvaluator(body)).status == "ok"
+
+
+class Bare:
+    """An evaluator that lacks most of what there must be."""
+
+    name, scale, models = "bare", Scale(), frozenset[str]()
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (ValueEvaluator, "ValueEvaluator is a class, not an evaluator"),
+        (Bare(), "Bare is no evaluator: it has no `flow`"),
+        (FlowEvaluator(asks(1).body, models=None), "`models` of FlowEvaluator must be a frozenset of names, not None"),  # pyright: ignore[reportArgumentType]
+        (7, "int is no evaluator"),
+    ],
+)
+def test_what_is_no_evaluator_is_refused_before_anything_is_asked(given: Any, message: str) -> None:
+    with Engine(Scripted(by_seed)) as engine:
+        for evaluate in (lambda: engine.evaluate_batch(tasks(1), [given]), lambda: engine.evaluate(tasks(1)[0], given)):
+            with pytest.raises(ConfigError, match=message):
+                evaluate()
+
+
+class Numpy(FlowEvaluator):
+    """Its settings are no plain data."""
+
+    def describe(self) -> dict[str, Any]:
+        return {"samples": np.int64(3)}
+
+
+def test_settings_that_are_no_plain_data_are_refused_where_they_would_be_recorded(tmp_path: Path) -> None:
+    with (
+        Engine(Scripted(by_seed), store=tmp_path / "s.sqlite") as engine,
+        pytest.raises(ConfigError, match="`describe` of Numpy must return plain data"),
+    ):
+        engine.evaluate(tasks(1)[0], Numpy(asks(1).body))
