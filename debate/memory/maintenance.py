@@ -13,11 +13,10 @@ import numpy as np
 from sqlalchemy import ColumnElement, Connection, and_, delete, func, select, update
 
 from debate.errors import BackendError, InputError, StoreError
-from debate.memory.database import Database
+from debate.memory.database import COLLECTIONS, MEMORIES, VECTORS, Database
 from debate.memory.indexes.router import IndexRouter
 from debate.memory.recall.snapshot import CollectionCache, Snapshot
 from debate.memory.recall.vectors import VectorCache, text_hash
-from debate.memory.tables import COLLECTIONS, MEMORIES, VECTORS
 
 _AT_ONCE = 1000
 _log = logging.getLogger("debate")

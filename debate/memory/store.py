@@ -18,7 +18,7 @@ from sqlalchemy import func, select
 from debate.data_files import data_folder
 from debate.errors import ConfigError
 from debate.flow import Recall, WeightsLike, as_texts
-from debate.memory.database import Database
+from debate.memory.database import COLLECTIONS, MEMORIES, Database
 from debate.memory.embedders import Embedder, HashingEmbedder, embedder_named
 from debate.memory.indexes.chroma_client import open_chroma, prefix_of
 from debate.memory.indexes.chroma_index import ChromaIndex
@@ -31,7 +31,6 @@ from debate.memory.recall.search import BatchingRetriever, RecallService
 from debate.memory.recall.snapshot import CollectionCache
 from debate.memory.recall.vectors import VectorCache
 from debate.memory.records import Moment, checked_kind, new_memory, seconds
-from debate.memory.tables import COLLECTIONS, MEMORIES
 from debate.memory.writer import Writer, conditions, kept_memories, newest
 from debate.registry import EMBEDDERS
 from debate.types import Memory

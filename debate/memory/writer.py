@@ -10,11 +10,10 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, delete, select, update
 
-from debate.memory.database import Database
+from debate.memory.database import COLLECTIONS, MEMORIES, Database
 from debate.memory.embedders.base import Vectors
 from debate.memory.recall.vectors import VectorCache, text_hash
 from debate.memory.records import NewMemory
-from debate.memory.tables import COLLECTIONS, MEMORIES
 from debate.sql.types import insert_new
 from debate.types import Memory
 

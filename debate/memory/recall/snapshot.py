@@ -19,11 +19,10 @@ from numpy.typing import NDArray
 from sqlalchemy import Connection, Row, Text, and_, select, type_coerce
 
 from debate.errors import StoreError
-from debate.memory.database import REBUILD, Database
+from debate.memory.database import COLLECTIONS, MEMORIES, REBUILD, VECTORS, Database
 from debate.memory.embedders.base import Vectors
 from debate.memory.recall.request import RecallRequest
 from debate.memory.records import canonical
-from debate.memory.tables import COLLECTIONS, MEMORIES, VECTORS
 from debate.sql.types import Json
 from debate.types import FloatArray
 
