@@ -1,4 +1,7 @@
-"""Which index serves a collection: the exact one, Chroma, or for `auto` whichever is faster at its size."""
+"""Which index serves a collection: the exact one, Chroma, or for `auto` whichever is faster at its size.
+
+Knows nothing of queries.
+"""
 
 from __future__ import annotations
 
@@ -34,8 +37,9 @@ class IndexRouter:
     """
 
     def __init__(self, choice: IndexChoice, open_chroma: Callable[[], ChromaIndex], *, has_server: bool) -> None:
-        if choice not in (known := ("auto", *INDEXES.entries)):
-            raise ConfigError(f"there is no index {choice!r}", field="index", hint=f"known: {', '.join(known)}")
+        known = ["auto", *INDEXES.entries]
+        if choice not in known:
+            raise ConfigError(f"there is no index {choice!r}", field="index", hint=", ".join(known))
         self.choice = choice
         self._open_chroma = open_chroma
         self._can_have_chroma = has_server or importlib.util.find_spec("chromadb") is not None
@@ -73,6 +77,6 @@ class IndexRouter:
         return self._chroma
 
     def close(self) -> None:
-        """Close Chroma."""
+        """Let go of Chroma."""
         if self._chroma is not None:
             self._chroma.close()
