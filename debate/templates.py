@@ -58,7 +58,7 @@ class _Sandbox(ImmutableSandboxedEnvironment):
         if type(obj) is dict and attribute in obj:
             return cast("dict[str, Any]", obj)[attribute]
         if type(obj) is LoopContext and attribute in _OF_LOOPS:
-            return getattr(cast("LoopContext", obj), attribute)
+            return getattr(cast("Any", obj), attribute)
         return super().getattr(obj, attribute)
 
     def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
