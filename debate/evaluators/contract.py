@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy as np
 
 from debate.errors import ConfigError, EvaluatorError
-from debate.evaluation import Evaluation, plain
+from debate.evaluation import Evaluation
 from debate.evaluators.base import Evaluator, Footprint
 from debate.flow import Flow, RunContext
 from debate.types import Task
@@ -83,11 +83,18 @@ def _check_range(found: Evaluation) -> None:
 
 def _check_details(found: Evaluation) -> None:
     try:
-        json.dumps(plain(found.details), allow_nan=False)
+        json.dumps(dict(found.details), default=_listed)
     except (TypeError, ValueError, RecursionError) as error:
         raise EvaluatorError(f"`details` must be plain data: {error}") from None
     for member in found.members:
         _check_details(member)
+
+
+def _listed(value: Any) -> Any:
+    """Arrays and numbers of numpy, which are written as lists and numbers."""
+    if isinstance(value, np.ndarray | np.generic):
+        return cast("Any", value).tolist()
+    raise TypeError(f"{type(value).__name__} is none")
 
 
 def _require(is_fine: bool, problem: str) -> None:

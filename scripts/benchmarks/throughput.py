@@ -39,7 +39,7 @@ from debate.backends import VLLM, Call, Capacity
 from debate.evaluators.base import RunContext
 from debate.flow import Completion
 from debate.hashing import derive
-from debate.runtime.admission import Admission
+from debate.runtime.limits import Admission
 from debate.runtime.runner import Runner
 from debate.runtime.scheduler import EvaluationRequest, stream
 
