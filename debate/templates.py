@@ -55,7 +55,7 @@ class _Sandbox(ImmutableSandboxedEnvironment):
 
     def getattr(self, obj: Any, attribute: str) -> Any:
         # What templates get is mostly dicts, and jinja2 looks there last, after an AttributeError that costs more.
-        kind: type[Any] = type(obj)
+        kind: object = type(obj)  # pyright: ignore[reportUnknownVariableType]
         if kind is dict and attribute in obj:
             return obj[attribute]
         if kind is LoopContext and attribute in _OF_LOOPS:
