@@ -255,7 +255,7 @@ def _comment_lines(debate: Evaluation, j: int) -> list[str]:
 def _sample_lines(judged: Evaluation, j: int) -> list[str]:
     """What a judge that does not debate replied on the candidate, the lowest value first; ballots that rank it last."""
     about = [sample for sample in judged.judgments if j in sample.candidates and sample.text.strip()]
-    about.sort(key=lambda sample: _favour(sample, j))
+    about.sort(key=lambda sample: _favor(sample, j))
     return [f"- {_replied(judged, sample, True)}" for sample in about]
 
 
@@ -269,7 +269,7 @@ def _replied(judged: Evaluation, sample: Judgment, scores: bool) -> str:
     return f"{name}\n  {_renumber(sample.text.strip(), dict(zip(sample.labels, sample.candidates, strict=False)))}"
 
 
-def _favour(sample: Judgment, j: int) -> float:
+def _favor(sample: Judgment, j: int) -> float:
     """How well a reply speaks of a candidate: its value, or its place in a ballot, the first best."""
     if sample.value is not None:
         return sample.value

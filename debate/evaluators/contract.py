@@ -83,7 +83,7 @@ def _check_range(found: Evaluation) -> None:
 
 def _check_details(found: Evaluation) -> None:
     try:
-        json.dumps(found.details, default=array_as_list)
+        json.dumps(dict(found.details), default=array_as_list)
     except (TypeError, ValueError, RecursionError) as error:
         raise EvaluatorError(f"`details` must be plain data: {error}") from None
     for member in found.members:

@@ -18,7 +18,7 @@ from debate.evaluation import Evaluation
 from debate.evaluators.base import Evaluator
 from debate.flow import Generate
 from debate.parsing.values import NumberLine
-from debate.scorers.scales import ERRORS
+from debate.scorers.counting import ERRORS
 from debate.types import Candidate, Failure, Scale
 from tests.judges import Asked, judged, shown, text_of, worth
 

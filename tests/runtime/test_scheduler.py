@@ -16,7 +16,7 @@ from debate.backends import Call, Scripted
 from debate.backends.scripted import Script
 from debate.errors import BackendUnavailableError, TaskError
 from debate.evaluators.base import Evaluator, Footprint, RunContext
-from debate.runtime.admission import Admission
+from debate.runtime.limits import Admission
 from debate.runtime.runner import Runner
 from debate.runtime.scheduler import EvaluationRequest, stream, with_unique_ids
 from tests.small_flows import Counted, FlowEvaluator, asks, by_seed, tasks

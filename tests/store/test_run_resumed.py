@@ -16,7 +16,7 @@ from debate.errors import BackendUnavailableError, BudgetExceededError, CallErro
 from debate.evaluators.base import Evaluator
 from debate.flow import Recall
 from debate.profiles import Component, MemorySettings, Persona, Profile
-from debate.runtime.budget import Budget
+from debate.runtime.limits import Budget
 from debate.store import Store, StoredRun
 from debate.types import Memory
 from tests.small_flows import Counted, by_seed, debates, gathers, plain, tasks

@@ -15,8 +15,7 @@ from debate.flow import Block, Completion, Flow, Parsed, gather
 from debate.parsing.json_extract import extract_json
 from debate.parsing.json_values import unreadable
 from debate.parsing.schema import bounded_text, object_of
-from debate.parsing.step_scores import read_is_solved, read_step_score
-from debate.parsing.values import JsonField, ValueReader
+from debate.parsing.values import JsonField, TagNumber, ValueReader, read_is_solved
 from debate.scoring.reducers import STEP_SCALE, summarize
 from debate.settings import documented, result_setting, setting
 from debate.types import Failure, Judgment, Scale, Task
@@ -68,17 +67,13 @@ class StepJudge(Protocol):
         ...
 
 
-class _X1Score:
-    """The reply format of x1's prompt."""
+class _X1Score(TagNumber):
+    """The reply format of x1's prompt, which asks for it itself."""
 
-    scale = STEP_SCALE
-    instruction = ""
-
-    def schema(self, reasoning_chars: int) -> None:
-        """No JSON."""
-
-    def __call__(self, reply: str, *, finish_reason: str = "stop") -> float:
-        return read_step_score(reply, finish_reason=finish_reason)
+    @property
+    def instruction(self) -> str:
+        """Nothing."""
+        return ""
 
     def describe(self) -> dict[str, Any]:
         """As plain data."""
@@ -105,7 +100,12 @@ class PromptedSteps(JudgeSettings):
     @classmethod
     def x1(cls, **settings: Any) -> PromptedSteps:
         """A judge with x1's own prompts and reply format."""
-        return cls(reader=_X1Score(), template="step_x1", solved_template="solved_x1", **settings)
+        return cls(
+            reader=_X1Score("score", STEP_SCALE.low, STEP_SCALE.high),
+            template="step_x1",
+            solved_template="solved_x1",
+            **settings,
+        )
 
     @property
     def scale(self) -> Scale:
