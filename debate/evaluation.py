@@ -126,7 +126,7 @@ class Evaluation:
 
 def plain(value: Any) -> Any:
     """Plain data of an evaluation or of one of its parts: arrays as nested lists, what is not finite as None."""
-    return _adapter(cast("type[Any]", type(value))).dump_python(value, mode="json", fallback=_listed)
+    return _adapter(cast("type[Any]", type(value))).dump_python(value, mode="json", fallback=array_as_list)
 
 
 @lru_cache(maxsize=32)
@@ -157,8 +157,8 @@ def _adapter(kind: type[T]) -> TypeAdapter[T]:
     return TypeAdapter(kind)
 
 
-def _listed(value: Any) -> Any:
-    """What an evaluator put into `details` beside plain data."""
+def array_as_list(value: Any) -> Any:
+    """A numpy value of `details` as a list or number. Raises TypeError for what is no plain data."""
     if isinstance(value, np.ndarray | np.generic):
         return cast("Any", value).tolist()
     raise TypeError(f"details hold a {type(value).__name__}, which is no plain data")

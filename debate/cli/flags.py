@@ -5,11 +5,13 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Annotated, Any, get_args
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 import typer
 from rich.markup import escape
 
+from debate.config.construct import types_in
 from debate.config.settings import SettingRow, settings_table
 from debate.errors import ConfigError
 
@@ -26,10 +28,8 @@ def settings_flags(*names: str) -> Callable[[Command], Command]:
     def decorate(command: Command) -> Command:
         @functools.wraps(command)
         def with_flags(**arguments: Any) -> None:
-            given = {row: arguments.pop(row.name) for row in rows}
-            command(
-                **arguments, **{row.name: _read(row, text) for row, text in given.items() if text not in (None, [])}
-            )
+            given = [(row, arguments.pop(row.name)) for row in rows]
+            command(**arguments, **{row.name: _read(row, texts) for row, texts in given if texts})
 
         own = inspect.signature(command, eval_str=True).parameters.values()
         flags = [inspect.Parameter(row.name, inspect.Parameter.KEYWORD_ONLY, default=None) for row in rows]
@@ -43,28 +43,41 @@ def settings_flags(*names: str) -> Callable[[Command], Command]:
 
 
 def _option(row: SettingRow) -> Any:
-    is_several, choices = row.kind in (dict, tuple), [str(each) for each in get_args(row.kind)]
+    kind = types_in(row.annotation)[0]
+    origin = get_origin(kind)
+    choices = [str(each) for each in get_args(kind)] if origin is Literal else []
+    default = str(row.default).lower() if isinstance(row.default, bool) else str(row.default)
     more = [
         f"One of {', '.join(choices)}." if any(each not in row.help for each in choices) else "",
-        "Repeatable." if is_several else "",
-        f"Default: {row.default}." if row.default else "",
+        "Repeatable." if origin in (dict, tuple) else "",
+        f"Default: {default}." if row.default not in (None, {}, ()) else "",
     ]
     option = typer.Option(
         row.flag,
         help=escape(" ".join([row.help.replace("None", "none"), *filter(None, more)])),
-        metavar="NAME" if choices else row.type.removesuffix("|none").upper(),
+        metavar=_METAVARS.get(get_args(kind)[0] if origin is tuple else origin or kind, "NAME"),
         envvar=row.env,
         rich_help_panel=row.panel,
     )
-    return Annotated[(list[str] if is_several else str) | None, option]
+    return Annotated[(list[str] if origin in (dict, tuple) else str) | None, option]
+
+
+_METAVARS: dict[Any, str] = {
+    bool: "TRUE|FALSE",
+    int: "INTEGER",
+    float: "NUMBER",
+    str: "TEXT",
+    Path: "PATH",
+    dict: "KEY=VALUE",
+}
 
 
 def _read(row: SettingRow, given: Any) -> Any:
     """What was given, as plain data; pydantic turns the texts into numbers, paths and truth values."""
-    if row.kind is dict:
-        return dict(key_value(text, row.flag, keeps_text=row.keeps_text) for text in given)
-    is_none = row.kind in (int, float) and row.type.endswith("|none") and given.strip().lower() in ("none", "off")
-    return None if is_none else given
+    kind = types_in(row.annotation)[0]
+    if get_origin(kind) is dict:
+        return dict(key_value(text, row.flag, keeps_text=get_args(kind)[1] is str) for text in given)
+    return None if kind in (int, float) and given.strip().lower() in ("none", "off") else given
 
 
 def key_value(text: str, flag: str, *, keeps_text: bool = False) -> tuple[str, Any]:

@@ -109,7 +109,10 @@ def _parameters(make: Callable[..., Any]) -> tuple[dict[str, Any], bool]:
         return _parameters(owner)
     parameters = inspect.signature(make).parameters.values()
     typed = make if is_dataclass(make) or not inspect.isclass(make) else make.__init__
-    hints = get_type_hints(typed, include_extras=True)
+    try:
+        hints = get_type_hints(typed, include_extras=True)
+    except NameError:  # a type that is imported for type checkers alone: nothing is converted
+        hints = {}
     known = [each.name for each in parameters if each.kind not in (each.VAR_KEYWORD, each.VAR_POSITIONAL)]
     return {each: _bare(hints.get(each)) for each in known}, any(each.kind is each.VAR_KEYWORD for each in parameters)
 
@@ -123,19 +126,19 @@ def _bare(annotation: Any) -> Any:
     return get_args(annotation)[0] if get_origin(annotation) is Annotated else annotation
 
 
-def _members(annotation: Any) -> list[Any]:
-    """The types that a value may have, None apart."""
+def types_in(annotation: Any) -> list[Any]:
+    """The types that a value may have, None and bounds apart."""
     several = get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
     return [_bare(each) for each in several if each is not NoneType]
 
 
 def _dataclass_in(annotation: Any) -> Any:
-    return next((each for each in _members(annotation) if inspect.isclass(each) and is_dataclass(each)), None)
+    return next((each for each in types_in(annotation) if inspect.isclass(each) and is_dataclass(each)), None)
 
 
 def _value(annotation: Any, value: Any, where: str) -> Any:
     """An option's value as its parameter wants it; what needs no conversion is checked by the class."""
-    members = _members(annotation)
+    members = types_in(annotation)
     for each in members if value is not None else ():
         if convert := _CONVERSIONS.get(get_origin(each) or each):
             return convert(value, where)

@@ -29,7 +29,7 @@ from debate.evaluators.base import Evaluator, check_task
 from debate.flow import Completion
 from debate.jobs.results import ResultsFile
 from debate.jobs.run_directory import RunDirectory
-from debate.runtime.budget import Budget
+from debate.runtime.limits import Budget
 from debate.runtime.run_registry import settings_digest
 from debate.runtime.runner import Retriever, Runner
 from debate.sql.connect import without_password

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from debate.config.evaluators import make_evaluator
-
 from conforming import originals
 from conforming.cases import Input, numbers
 from conforming.verdicts import Answer
+from debate.config.construct import make_evaluator
 from debate.errors import ConfigError
 from debate.scoring.agreement import agreement, combine, consensus
 from debate.scoring.normalization import normalize_scores

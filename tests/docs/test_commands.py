@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 import shlex
 import tomllib
+from pathlib import Path
 from typing import Any
 
 import pytest
 import typer.main
 
 from debate.cli import app
+from debate.config.settings import RunSettings
 from tests.docs.blocks import REPOSITORY, blocks, pages
 
 _INDENTED = re.compile(r"(?m)^    ((?:debate |scripts/|python examples/|pip install ).*)$")
@@ -78,3 +80,26 @@ def test_extras_are_declared(line: str) -> None:
 
 def test_there_are_commands_of_every_kind() -> None:
     assert all(of(program) for program in ("debate", "scripts/", "python examples/", "pip install"))
+
+
+@pytest.mark.parametrize("line", of("debate run"))
+def test_the_settings_of_a_run_make_an_evaluator(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All but the run itself: an option with a wrong value is found before it."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my_module.py").write_text("def my_function(x, answer):\n    return 1.0\n")
+    (tmp_path / "my_templates").mkdir()
+    for block in blocks("yaml"):
+        if named := re.match(r"# (\w+\.yaml): ", block.code):
+            (tmp_path / named[1]).write_text(block.code)
+    for folder in (tmp_path, REPOSITORY / "examples" / "extending"):
+        monkeypatch.syspath_prepend(folder)  # pyright: ignore[reportUnknownMemberType]
+    made: list[RunSettings] = []
+
+    def keep(settings: RunSettings, *_: object, **__: object) -> int:
+        made.append(settings)
+        return 0
+
+    monkeypatch.setattr("debate.cli.execution.execute", keep)
+    if "./claims.yaml" not in line:  # a profile that the reader is to write
+        app(shlex.split(line)[1:], standalone_mode=False)
+        made[0].make_evaluator()

@@ -20,7 +20,7 @@ _LINK = re.compile(r"\]\((?!https?:|#)([^)\s#]+)(?:#[^)]*)?\)")
 
 
 def load_generator() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("pages", REPOSITORY / "docs" / "_build" / "pages.py")
+    spec = importlib.util.spec_from_file_location("pages", REPOSITORY / "docs" / "_tools" / "pages.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -38,6 +38,14 @@ def test_the_readme_is_a_front_page() -> None:
 def test_links_of_pages_outside_the_manual_lead_somewhere(name: str) -> None:
     for target in _LINK.findall((REPOSITORY / name).read_text(encoding="utf-8")):
         assert (REPOSITORY / target).exists(), target
+
+
+def test_the_tree_in_the_architecture_is_that_of_the_package() -> None:
+    text = (REPOSITORY / "docs" / "architecture.md").read_text(encoding="utf-8")
+    _, _, tree = text.partition("## The tree")
+    folders = {path.parent.name for path in (REPOSITORY / "debate").glob("*/__init__.py")}
+    assert set(re.findall(r"(?m)^  (\w+)/ ", tree)) == folders
+    assert all((REPOSITORY / "debate" / name).is_file() for name in re.findall(r"(\w+\.py)\b", tree))
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)

@@ -48,8 +48,8 @@ def assert_takes(called: Any, keywords: list[str]) -> None:
         assert set(keywords) <= parameters.keys()
 
 
-def test_most_blocks_are_run() -> None:
-    assert sum(block.is_run for block in PYTHON) > len(PYTHON) / 2
+def test_enough_blocks_are_run() -> None:
+    assert sum(block.is_run for block in PYTHON) >= 10
 
 
 def test_an_argument_that_is_not_there_is_seen() -> None:

@@ -89,7 +89,7 @@ def test_the_backend_keeps_the_contract(
 
 
 def test_the_format_refuses_an_answer_that_is_not_an_option(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from debate.dataset.records import Record
+    from debate.dataset import Record
 
     quiz = loaded(monkeypatch, "quiz")
     record = Record({**QUIZ[0], "answer": "5"}, tmp_path / "quiz.jsonl", 7)

@@ -6,6 +6,7 @@ import json
 import shutil
 import sqlite3
 from contextlib import closing
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,9 @@ from alembic.migration import MigrationContext
 from sqlalchemy import create_engine, text
 
 from debate.errors import ConfigError, StoreError
+from debate.evaluators.steps.prompted import PromptedSteps
 from debate.files import json_text
+from debate.parsing.values import JsonField, LabelMap, NumberLine, TagNumber, ValueReader
 from debate.sql.connect import connect, normalize_url, without_password
 from debate.store import Store
 from debate.store.database import SCHEMA
@@ -120,6 +123,27 @@ def test_a_store_of_the_first_version_is_copied_and_migrated(tmp_path: Path) -> 
         n_texts = "SELECT count(DISTINCT text_hash), (SELECT count(*) FROM texts) FROM calls"
         distinct, kept = connection.execute(n_texts).fetchone()
         assert distinct == kept > 0
+
+
+@pytest.mark.parametrize(
+    ("reader", "recorded"),
+    [
+        (JsonField("score", -100, 100), "JsonField(key='score', low=-100, high=100)"),
+        (TagNumber("score", 0.0, 1.0), "TagNumber(tag='score', low=0.0, high=1.0)"),
+        (NumberLine(), "NumberLine(low=0.0, high=10.0)"),
+        (LabelMap({"sure": 20, "no": 0.5}), "LabelMap(values={'sure': 20, 'no': 0.5}, exact=False)"),
+        (PromptedSteps.x1().reader, "x1"),
+    ],
+)
+def test_a_reader_recorded_by_its_repr_is_that_of_today(reader: ValueReader, recorded: str) -> None:
+    migration: Any = import_module("debate.store.migrations.versions.0002_texts")
+    assert json.dumps(migration._as_now(recorded), sort_keys=True) == json.dumps(reader.describe(), sort_keys=True)
+
+
+def test_a_reader_whose_rule_is_gone_stays_as_it_was_recorded() -> None:
+    migration: Any = import_module("debate.store.migrations.versions.0002_texts")
+    exact = "LabelMap(values={'a': 1, 'b': 2}, exact=True)"
+    assert migration._as_now({"reader": exact, "x": "other"}) == {"reader": exact, "x": "other"}
 
 
 def test_a_damaged_store_of_the_first_version_is_refused_and_left_as_it_is(tmp_path: Path) -> None:

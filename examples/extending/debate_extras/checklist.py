@@ -58,12 +58,12 @@ class Checklist(BaseEvaluator):
         shape = len(task.candidates), len(self._questions)  # (J, Q)
         answers = yield from gather([self._ask(task, j, q) for j, q in np.ndindex(shape)])
         met = np.array([np.nan if answer.value is None else answer.value for answer in answers])
-        samples = [
+        judgments = [
             judgment(answer, candidates=(j,), value=answer.value)
             for (j, _), answer in zip(np.ndindex(shape), answers, strict=True)
         ]
         # A question without an answer leaves its candidate unscored: the mean of NaN is NaN.
-        return build_evaluation(self, task, run, scores=met.reshape(shape).mean(axis=1), samples=samples)
+        return build_evaluation(self, task, run, scores=met.reshape(shape).mean(axis=1), judgments=judgments)
 
     def footprint(self, task: Task) -> Footprint:
         """An upper bound of what the longest prompt holds."""

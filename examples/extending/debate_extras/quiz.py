@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from debate.dataset.build import LocatedTask, located_task
-from debate.dataset.records import Record
+from debate.dataset import LocatedTask, Record, located_task
 
 
 def quiz(records: Iterator[Record]) -> Iterator[LocatedTask]:

@@ -6,8 +6,7 @@ Evaluations are read and written by the code of this package, so that their rows
 import ast
 import json
 from collections.abc import Iterator
-from contextlib import suppress
-from typing import Any, cast
+from typing import Any
 
 import sqlalchemy as sa
 from alembic import op
@@ -33,6 +32,7 @@ TEMPLATES = {
 }
 """Fingerprints of the built-in templates of 0.1.0, and of the same templates now: their comments and the names of their
 variables changed, what they print did not."""
+
 READERS = {"JsonField": "json", "TagNumber": "tag", "NumberLine": "number", "LabelMap": "labels"}
 
 Row = dict[str, Any]
@@ -95,29 +95,32 @@ def _runs() -> None:
         about = json.loads(run["about"])
         if "reading" in about:
             about["evalset_revision"] = about.pop("reading")
-        identity = _identity(json.loads(run["identity"]))
+        identity = _as_now(json.loads(run["identity"]))
         _update("runs", {"id": run["id"]}, {"identity": _json(identity), "about": _json(about)})
 
 
-def _identity(old: Any) -> Any:
-    """What shapes a run's prompts, as it is written now."""
-    if isinstance(old, list):
-        return [_identity(each) for each in cast("list[Any]", old)]
-    if isinstance(old, dict):
-        items = cast("dict[str, Any]", old).items()
-        return {key: _reader(value) if key == "reader" else _identity(value) for key, value in items}
-    return TEMPLATES.get(old, old) if isinstance(old, str) else old
+def _as_now(identity: Any) -> Any:
+    if isinstance(identity, list):
+        return [_as_now(each) for each in identity]  # pyright: ignore[reportUnknownVariableType]
+    if isinstance(identity, dict):
+        return {key: _as_now(value) for key, value in identity.items()}  # pyright: ignore[reportUnknownVariableType]
+    return TEMPLATES.get(identity) or _reader(identity) if isinstance(identity, str) else identity
 
 
-def _reader(written: str) -> Any:
-    """A reader of values as plain data; 0.1.0 wrote its Python expression."""
-    with suppress(SyntaxError, ValueError):  # not an expression, or a reader of the user's
-        call = ast.parse(written, mode="eval").body
-        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name):
-            options = {str(option.arg): ast.literal_eval(option.value) for option in call.keywords}
-            if options.pop("exact", False) is False and call.func.id in READERS:
-                return {"kind": READERS[call.func.id], **options}
-    return {"kind": "x1"} if written == "x1" else written
+def _reader(text: str) -> Any:
+    """A reader of values as plain data, in place of the `repr` that 0.1.0 recorded; others stay as they are."""
+    name, _, _ = text.partition("(")
+    if name == "x1":
+        return {"kind": "x1"}
+    if name not in READERS:
+        return text
+    call: Any = ast.parse(text, mode="eval").body
+    given = {word.arg: ast.literal_eval(word.value) for word in call.keywords}
+    is_exact = given.pop("exact", False)  # a rule that is gone
+    numbers: Row = {end: float(given[end]) for end in ("low", "high") if end in given}
+    if name == "LabelMap":
+        numbers["values"] = {label: float(worth) for label, worth in given["values"].items()}
+    return text if is_exact else {"kind": READERS[name], **given, **numbers}
 
 
 def _json(value: Any) -> str:

@@ -1,6 +1,6 @@
 """Writes the pages of the manual that are made from the code: settings, command line, formats.
 
-    python docs/_build/pages.py          writes them into docs/reference/, where git ignores them
+    python docs/_tools/pages.py          writes them into docs/reference/, where git ignores them
 
 `scripts/docs` calls it before each build. Each function returns the text of one page.
 """
@@ -12,15 +12,21 @@ import inspect
 import re
 import sys
 import textwrap
+import types
+import typing
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass
 from pathlib import Path
-from typing import Any
+from types import NoneType
+from typing import Any, get_args, get_origin, get_type_hints
 
+import jinja2
 import typer.main
+from jinja2.meta import find_undeclared_variables
 
 from debate.cli import app
-from debate.config.settings import PANELS, settings_table
+from debate.config.settings import PANELS, SettingRow, settings_table
+from debate.data_files import data_folder
 from debate.registry import BACKENDS, EMBEDDERS, EVALUATORS, EXPORTS, FORMATS, INDEXES, Registry
 from debate.settings import declarations
 
@@ -32,14 +38,14 @@ def settings_page() -> str:
     """Every setting of a run, and the parameters of every evaluator."""
     parts = [
         "# Settings",
-        "A setting has one name: as a key of a `--config` file, as a flag of `debate run` (with `-` for `_`) and as a "
-        "parameter in Python. Flags override the file, and the file overrides what the model's folder asks for in its "
-        "`debate.yaml`. A setting with a check mark may change when a run is resumed.",
+        "A setting has one name: as a key of a `--config` file, as a flag of `debate run` (`--min-rounds` for "
+        "`min_rounds`) and as a parameter in Python. Flags override the file, and the file overrides what the model's "
+        "folder asks for in its `debate.yaml`. A setting with a check mark may change when a run is resumed.",
     ]
-    head = ("setting", "flag", "type", "default", "may change", "what it does")
+    head = ("setting", "type", "default", "may change", "what it does")
     for panel in reversed(PANELS):
         rows = [
-            (code(row.name), code(row.flag), kind(row.annotation), shown(row.default), "✓" * row.may_change, about(row))
+            (code(row.name), takes(row), shown(row.default), "✓" * row.may_change, about(row))
             for row in settings_table()
             if row.panel == panel
         ]
@@ -74,7 +80,7 @@ def formats_page() -> str:
     read, written = ours(FORMATS), ours(EXPORTS)
     keys = {name: getattr(FORMATS.load(name), "keys", ()) for name in read}
     alternatives = {
-        name: " or ".join(", ".join(map(code, sorted(each))) for each in sets) for name, sets in keys.items()
+        name: " or ".join(", ".join(map(code, each.split())) for each in sets) for name, sets in keys.items()
     }
     files = {name: EXPORTS.load(name).file for name in written}
     parts = [
@@ -98,7 +104,19 @@ def formats_page() -> str:
     for title, registry in others.items():
         rows = [(code(name), cell(text)) for name, text in ours(registry).items()]
         parts += [f"## {title}", table(("name", "what it is"), rows)]
+    rows = [(code(name), ", ".join(map(code, sorted(names)))) for name, names in template_variables().items()]
+    parts += ["## Templates", "What each built-in template uses.", table(("template", "variables"), rows)]
     return "\n\n".join(parts) + "\n"
+
+
+def template_variables() -> dict[str, set[str]]:
+    """The variables of every built-in template that has some."""
+    folder, parser = data_folder("templates"), jinja2.Environment()
+    found = {
+        path.relative_to(folder).as_posix(): find_undeclared_variables(parser.parse(path.read_text(encoding="utf-8")))
+        for path in sorted(folder.rglob("*.j2"))
+    }
+    return {name: names for name, names in found.items() if names}
 
 
 def ours(registry: Registry) -> dict[str, str]:
@@ -106,21 +124,24 @@ def ours(registry: Registry) -> dict[str, str]:
     return {name: entry.description for name, entry in registry.entries.items() if entry.package is None}
 
 
-def about(row: Any) -> str:
-    """What a setting does, with the variable that sets it."""
-    return cell(row.help) + (f" Environment variable: `{row.env}`." if row.env else "")
+def takes(row: SettingRow) -> str:
+    """What a setting's values are, with their bounds."""
+    words = kind(row.annotation)
+    return f"{words} ({row.bounds.replace('<', '&lt;')})" if row.bounds else words
+
+
+def about(row: SettingRow) -> str:
+    """What a setting does, with a flag that has a name of its own and the variable that sets it."""
+    flag = f" Flag: `{row.flag}`." if row.flag != f"--{row.name.replace('_', '-')}" else ""
+    return cell(row.help) + flag + (f" Environment variable: `{row.env}`." if row.env else "")
 
 
 def described(text: str) -> str:
     """A command's help in Markdown: its examples as code."""
     text = re.sub(r"\[/?\w+\]", "", text.replace("\b", ""))
-    lines = textwrap.dedent(text).strip().splitlines()
-    shown_lines = [
-        f"\n    {line.strip().removeprefix('Example:').strip()}\n" if re.match(r"\s*(Example: )?debate ", line) else line
-        for line in lines
-        if line.strip() != "Example:"
-    ]
-    return re.sub(r"\n{3,}", "\n\n", "\n".join(shown_lines)).strip()
+    lines = [line for line in textwrap.dedent(text).strip().splitlines() if line.strip() != "Example:"]
+    lines = [re.sub(r"^\s*(?:Example: )?(debate .*)", r"\n    \1\n", line) for line in lines]
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
 
 
 PAGES = {"settings.md": settings_page, "command-line.md": command_line_page, "formats.md": formats_page}
@@ -186,9 +207,10 @@ def _arguments(command: Any) -> list[tuple[str, bool]]:
 def of(cls: type[Any]) -> list[tuple[str, ...]]:
     """The parameters of a dataclass, one per row."""
     docs = attribute_docs(cls) | {each.name: cell(each.help) for each in declarations(cls)}
+    types_of = get_type_hints(cls)
     assert is_dataclass(cls)
     return [
-        (code(spec.name), kind(spec.type), default_of(spec), docs.get(spec.name, ""))
+        (code(spec.name), kind(types_of[spec.name]), default_of(spec), docs.get(spec.name, ""))
         for spec in fields(cls)
         if spec.init
     ]
@@ -216,13 +238,27 @@ def first_sentence(cls: type[Any]) -> str:
     return inspect.cleandoc(cls.__doc__ or "").split("\n\n")[0].replace("\n", " ")
 
 
+_WORDS = {str: "text", int: "integer", float: "number", bool: "true or false", Path: "path", NoneType: "none"}
+
+
 def kind(annotation: Any) -> str:
-    """A type in words: `int or none`, the values of a choice."""
-    text = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
-    text = re.sub(r"\b(?:[a-z_]+\.)+", "", text)
-    text = re.sub(r"Literal\[([^]]*)\]", lambda found: found[1].replace("'", "").replace(", ", " | "), text)
-    text = re.sub(r"Annotated\[(\w+).*\]", r"\1", text).replace("str", "text").replace("None", "none")
-    return cell(text.replace("Path", "path")).replace("\\|", "or").replace("<", "&lt;")
+    """A type in words: `integer or none`, the values of a choice."""
+    members = get_args(annotation)
+    match get_origin(annotation):
+        case typing.Union | types.UnionType:
+            return " or ".join(map(kind, members))
+        case typing.Literal:
+            return " or ".join(map(str, members))
+        case typing.Annotated:
+            return "time" if members[0] is float else kind(members[0])
+        case None:
+            return _WORDS.get(annotation) or cell(str(getattr(annotation, "__name__", annotation)))
+        case origin if issubclass(origin, Mapping):
+            return "key=value"
+        case origin if issubclass(origin, Sequence):
+            return f"{kind(members[0])}, repeatable"
+        case _:
+            return "function"
 
 
 def default_of(spec: Field[Any]) -> str:
@@ -234,8 +270,8 @@ def default_of(spec: Field[Any]) -> str:
 
 def shown(value: Any) -> str:
     """A default as a cell."""
-    if value is None or value == ():
-        return "none"
+    if value is None or value in ((), {}):
+        return ""
     if is_dataclass(value):
         return f"`{type(value).__name__}`"
     text = {True: "true", False: "false"}[value] if isinstance(value, bool) else str(value)
@@ -261,7 +297,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def write(folder: Path, pages: Mapping[str, Any] = PAGES) -> None:
     """Write the pages; one that has not changed keeps its time, so that a server does not build again."""
     for name, page in pages.items():
-        path, text = folder / name, f"<!-- made by docs/_build/pages.py -->\n\n{page()}"
+        path, text = folder / name, f"<!-- made by docs/_tools/pages.py -->\n\n{page()}"
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             path.write_text(text, encoding="utf-8")
 
