@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
@@ -68,7 +68,7 @@ class Evaluation:
     agents: tuple[str, ...] = ()
     """Names along I."""
     cv: tuple[FloatOrNaN, ...] = ()
-    """Coefficient of variation, one a round; NaN when undefined."""
+    """Coefficient of variation, one per round; NaN when undefined."""
     rounds_run: int = 0
     stop_reason: StopReason | None = None
     failures: tuple[Failure, ...] = ()
@@ -112,7 +112,7 @@ class Evaluation:
 
     def to_json(self) -> str:
         """One line of JSON, in valid Unicode: half a surrogate pair in a raw reply stands as its escape."""
-        return json_text(self.to_dict())
+        return _json(self)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Evaluation:
@@ -127,6 +127,12 @@ class Evaluation:
 def plain(value: Any) -> Any:
     """Plain data of an evaluation or of one of its parts: arrays as nested lists, what is not finite as None."""
     return _adapter(cast("type[Any]", type(value))).dump_python(value, mode="json", fallback=array_as_list)
+
+
+@lru_cache(maxsize=32)
+def _json(evaluation: Evaluation) -> str:
+    """An evaluation's JSON. It is written twice soon after it is made: into the store and the results file."""
+    return json_text(evaluation.to_dict())
 
 
 def from_plain(kind: type[T], data: Any) -> T:

@@ -4,7 +4,7 @@ A template's literal text is ours. Whatever an expression prints (`{{ x }}`) is 
 persona. Content is marked while jinja2 renders and comes out as segments of its own; it is never rendered twice and
 never becomes a control token. Numbers and `Trusted` text (labels, delimiters) count as ours.
 
-Knows nothing of debates, tokenizers or models. Templates are sandboxed and get plain data only.
+Templates are sandboxed and get plain data only.
 """
 
 from __future__ import annotations

@@ -300,7 +300,7 @@ class Turn:
     """(J, K), NaN where the turn failed."""
     overall: str = ""
     comments: tuple[str, ...] = ()
-    """One a candidate; empty when the turn failed."""
+    """One per candidate; empty when the turn failed."""
     failure: Failure | None = None
     invalid_replies: tuple[InvalidReply, ...] = ()
     """Replies that could not be read, before this one or until the tries ran out."""

@@ -1,7 +1,7 @@
 """The console the commands print on, and how text of unknown origin gets there unharmed.
 
-Models, eval sets and profiles write what is shown here, so nothing of it may move the cursor, colour the screen or
-turn the writing direction. Knows nothing of what is printed.
+Models, eval sets and profiles write what is shown here, so nothing of it may move the cursor, color the screen or
+turn the writing direction.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ _LINES = _ONE_LINE | {0x09: "    ", 0x0A: "\n"}
 
 
 def escape_controls(text: str) -> str:
-    r"""`text` on one line, with control characters spelt out: ESC becomes `\x1b`, a line feed `\n`."""
+    r"""`text` on one line, with control characters escaped: ESC becomes `\x1b`, a line feed `\n`."""
     return text.translate(_ONE_LINE)
 
 
 def visible_lines(text: str) -> str:
-    """`text` with its line ends kept and every other control character spelt out."""
+    """`text` with its line ends kept and every other control character escaped."""
     return text.replace("\r\n", "\n").strip("\n").translate(_LINES)
 
 
 def open_console() -> Console:
     """A console on the present stdout that reads no markup out of what it prints.
 
-    It is 80 columns wide and without colour when stdout is no terminal. What the encoding of stdout cannot say is
-    spelt out.
+    It is 80 columns wide and without color when stdout is no terminal. What the encoding of stdout cannot say is
+    escaped.
     """
     stdout = cast("object", sys.stdout)
     if isinstance(stdout, io.TextIOWrapper):

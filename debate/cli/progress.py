@@ -1,6 +1,6 @@
 """How a run goes on, on stderr: one live line on a terminal, a plain line now and then elsewhere.
 
-Counts what it is told. Knows nothing of engines or files.
+It counts what it is told.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PLAIN_SECONDS = 10.0
 
 
 class Progress:
-    """A `debate.jobs.run.Watcher` that shows what it is told, and keeps the totals for the summary."""
+    """A `debate.jobs.run.RunListener` that shows what it is told, and keeps the totals for the summary."""
 
     def __init__(self, *, model: str, console: Console | None = None) -> None:
         self.console = console or Console(stderr=True, markup=False, highlight=False)
@@ -65,11 +65,11 @@ class Progress:
         self.console.print(text, soft_wrap=True)
 
     def note(self, text: str) -> None:
-        """Show it."""
+        """Print something that people should know."""
         self.say(text)
 
     def started(self, total: int, done_before: int) -> None:
-        """Say what there is to do."""
+        """Say how many tasks there are, and how many have a result already."""
         self._total, self._done, self.done_before = total, done_before, done_before
         if done_before:
             self.say(f"{done_before} of {total} tasks have a result already")
@@ -77,13 +77,13 @@ class Progress:
             self._bar_task = self._bar.add_task("loading the model", total=total, completed=done_before)
 
     def loading(self) -> None:
-        """Say so."""
+        """Say that the model is loaded now."""
         self._began = time.monotonic()
         if self._model:
             self.say(f"loading {self._model}")
 
     def loaded(self) -> None:
-        """The clock of tokens per second starts here."""
+        """Say how long loading took; tokens per second count from here."""
         if self._model:
             self.say(f"loaded in {time.monotonic() - self._began:.0f} s")
         self._began = self._last_line = time.monotonic()

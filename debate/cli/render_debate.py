@@ -1,7 +1,7 @@
 """One evaluation as a person would read it: who said what in each round, and what came of it.
 
 Everything is made of `rich` renderables; printing them is the caller's. Candidates are numbered from 1, with the label
-the agents knew them by in brackets. Knows nothing of files and options.
+the agents knew them by in brackets.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any, cast
 
 from rich.console import RenderableType
 from rich.padding import Padding
@@ -16,9 +17,8 @@ from rich.table import Table
 from rich.text import Text
 
 from debate.cli.console import block, escape_controls, heading, key_value_grid, line, table
-from debate.cli.render_samples import details, samples
 from debate.evaluation import Evaluation
-from debate.types import InvalidReply, Memory, StopReason, Task, Turn
+from debate.types import InvalidReply, Judgment, Memory, StopReason, Task, Turn
 
 _STATUS_STYLE = {"ok": "green", "partial": "yellow", "failed": "red"}
 _STOPPED: dict[StopReason, str] = {
@@ -51,7 +51,7 @@ def render(evaluation: Evaluation, view: View, task: Task | None = None) -> Iter
     yield heading("Result")
     yield _result(evaluation)
     yield from _agreement(evaluation)
-    yield from details(evaluation)
+    yield from _details(evaluation)
     yield ""
     if _has_invalid_replies(evaluation) and not view.raw:
         yield line("Some replies could not be read: --raw shows what they said.", "dim")
@@ -106,7 +106,7 @@ def _task(task: Task) -> Iterator[RenderableType]:
 def _debates(evaluation: Evaluation, view: View) -> Iterator[RenderableType]:
     """The evaluation's own rounds, or those of its members one after the other."""
     yield from _rounds(evaluation, view)
-    yield from samples(evaluation, raw=view.raw)
+    yield from _judgments(evaluation, view)
     for n, member in enumerate(evaluation.members):
         yield ""
         yield line(f"Member {n + 1} of {len(evaluation.members)}: {_member_name(member)}", "bold reverse")
@@ -272,3 +272,65 @@ def _usage(evaluation: Evaluation) -> str:
         f"{usage.calls} calls, {usage.prompt_tokens:,} prompt tokens ({usage.cached_tokens:,} from the cache), "
         f"{usage.completion_tokens:,} completion tokens, {evaluation.seconds:.1f} s"
     )
+
+
+# ---- evaluators other than a debate
+
+
+def _judgments(evaluation: Evaluation, view: View) -> Iterator[RenderableType]:
+    """Every reply, with what was read in it."""
+    if evaluation.judgments:
+        yield ""
+        yield heading("Replies")
+    for sample in evaluation.judgments:
+        yield line(f"{_about(sample)}: {_found(sample)}", "bold")
+        yield from _invalid_replies(sample.invalid_replies, view)
+        if sample.failure is not None:
+            yield block(f"failed ({sample.failure.reason}): {sample.failure.message}", style="red")
+        if sample.text.strip():
+            yield block(sample.text.strip())
+
+
+def _about(sample: Judgment) -> str:
+    """What a reply is about: candidates from 1, a step, which of several it is."""
+    several = "s" if len(sample.candidates) > 1 else ""
+    text = f"candidate{several} {', '.join(str(j + 1) for j in sample.candidates)}"
+    if sample.step is not None:
+        text += f", step {sample.step + 1}"
+    return f"{text}, sample {sample.sample + 1}"
+
+
+def _found(sample: Judgment) -> str:
+    """What was read in a reply."""
+    if sample.failure is not None:
+        return "nothing"
+    if sample.value is not None:
+        return f"{sample.value:g}"
+    return " > ".join(str(j + 1) for j in sample.ranking) or "no preference"
+
+
+def _details(evaluation: Evaluation) -> Iterator[RenderableType]:
+    """What else the evaluator found out."""
+    for name, value in evaluation.details.items():
+        if value not in ({}, [], None):
+            yield line(f"{name.replace('_', ' ')}: {escape_controls(_plain(value))}", "dim")
+
+
+def _plain(value: Any) -> str:
+    match value:
+        case float():
+            return f"{value:.3g}"
+        case Mapping():
+            members = cast("Mapping[str, Any]", value)
+            return ", ".join(f"{key} {_plain(each)}" for key, each in members.items() if each not in ({}, []))
+        case list() | tuple():
+            items = cast("list[Any]", value)
+            return "; ".join(map(_plain, items)) if any(map(_is_nested, items)) else " ".join(map(_plain, items))
+        case None:
+            return "-"
+        case _:
+            return str(value)
+
+
+def _is_nested(value: object) -> bool:
+    return isinstance(value, list | tuple | Mapping)

@@ -1,7 +1,7 @@
-"""The results of a run as they come in: an append-only JSONL file, one evaluation a line.
+"""The results of a run as they come in: an append-only JSONL file, one evaluation per line.
 
 A process may be killed at any byte, so the last line may be cut off: it is left out when the file is read, and removed
-when the file is opened for appending. Knows nothing of which tasks a run has, or what is in an evaluation but its id.
+when the file is opened for appending.
 """
 
 from __future__ import annotations

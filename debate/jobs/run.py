@@ -2,16 +2,14 @@
 
     DIR/run.json        what runs here: settings, eval set, versions, and where the store is
     DIR/run.sqlite      the store: every answer of the model, the truth from which a run is resumed
-    DIR/results.jsonl   one evaluation a line, made from the store
+    DIR/results.jsonl   one evaluation per line, made from the store
 
-The same run started again replays what is recorded and asks for the rest. Knows nothing of terminals; who wants to
-show progress passes a `RunListener`.
-
-The memory of a run: opened for it, counting ages to the run's beginning and tokens as its model does.
+The same run started again replays what is recorded and asks for the rest. Progress is told to a `RunListener`.
 """
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -21,6 +19,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from debate.backends import Backend, Call
+from debate.backends.base import Capacity
 from debate.dataset.build import LocatedTask
 from debate.dataset.evalset import EvalSet
 from debate.engine import Engine
@@ -28,12 +27,11 @@ from debate.errors import BackendUnavailableError, ConfigError, TaskError
 from debate.evaluation import Evaluation
 from debate.evaluators.base import Evaluator, check_task
 from debate.flow import Completion
-from debate.jobs.rescore import rescore
 from debate.jobs.results import ResultsFile
 from debate.jobs.run_directory import RunDirectory
 from debate.runtime.limits import Budget
 from debate.runtime.run_registry import settings_digest
-from debate.runtime.runner import Retriever
+from debate.runtime.runner import Retriever, Runner
 from debate.sql.connect import without_password
 from debate.store import Store, StoredRun
 from debate.store.queries import Totals
@@ -175,8 +173,8 @@ class Run:
             try:
                 check_task([self.evaluator], located.task)
             except TaskError as error:
-                place = {"file": located.file, "line": located.line}
-                raise TaskError(error.problem, **place, field=error.field, hint=error.hint) from None
+                where, line = located.file, located.line
+                raise TaskError(error.problem, file=where, line=line, field=error.field, hint=error.hint) from None
             yield located
 
     def _inherit(self, store: Store, record: StoredRun, watcher: RunListener) -> None:
@@ -291,3 +289,54 @@ def recalling(url: str | None, now: float, backends: Mapping[str, Backend]) -> G
 def _counter(backend: Backend) -> Callable[[str], int] | None:
     """The tokenizer of the run's own model, where the backend has it."""
     return getattr(backend, "count_tokens", None)
+
+
+# ---- other settings, from the record alone
+
+
+class _Absent:
+    """Stands for a model that is not loaded. Being asked ends the evaluation, which is left for later."""
+
+    capacity = Capacity(slots=1)
+
+    def __init__(self, model: str) -> None:
+        self.model = model
+
+    async def start(self) -> None: ...
+
+    async def generate(self, call: Call) -> Completion:
+        raise BackendUnavailableError("not loaded")
+
+    async def aclose(self) -> None: ...
+
+
+def rescore(record: StoredRun, evaluator: Evaluator, settings: str, models: Mapping[str, str]) -> int:
+    """Evaluate anew, from the record alone, what was evaluated under other settings; returns how many that was.
+
+    What the record is not enough for, because the debate would go on, stays as it is.
+
+    Args:
+        record: the run.
+        evaluator: with the settings of now.
+        settings: their digest.
+        models: the names that calls ask for, and the models' own.
+
+    Raises:
+        RunMismatchError, StoreError: as the run itself would.
+    """
+    runner = Runner({name: _Absent(model) for name, model in models.items()}, record.context)
+    return sum(asyncio.run(_rescore_all(record, runner, evaluator, settings)))
+
+
+async def _rescore_all(record: StoredRun, runner: Runner, evaluator: Evaluator, settings: str) -> Iterable[bool]:
+    done: list[bool] = []
+    for task in record.stale(settings):
+        kept = await record.open(task, settings)
+        try:
+            evaluation = await runner.evaluate(evaluator, task, kept, record.context)
+        except BackendUnavailableError:
+            done.append(False)
+            continue
+        await kept.finish(evaluation)
+        done.append(True)
+    return done

@@ -9,25 +9,13 @@ from sqlalchemy import Connection, insert, select
 
 from debate.journal import Answer
 from debate.sql.types import insert_new
-from debate.store.serialization import as_answer
 from debate.store.tables import CALLS, TASKS, TEXTS
-from debate.store.texts import WITH_TEXT
 
 _CHUNK = 200
 INHERITED = -1
 """The `retry_generation` of calls that were taken over."""
 Inherited = Mapping[tuple[str, int | None], Answer]
 """Answers by what was asked: (hash of the prompt, seed)."""
-
-
-def inherited_answers(connection: Connection, run_id: int, positions: Sequence[int]) -> dict[int, Inherited]:
-    """What was taken over from another run, by position."""
-    query = select(CALLS, *WITH_TEXT).outerjoin(TEXTS, TEXTS.c.hash == CALLS.c.text_hash)
-    here = (CALLS.c.run_id == run_id) & CALLS.c.position.in_(positions) & (CALLS.c.retry_generation == INHERITED)
-    found: dict[int, dict[tuple[str, int | None], Answer]] = {}
-    for row in connection.execute(query.where(here)):
-        found.setdefault(row.position, {})[row.prompt_hash, row.seed] = as_answer(row)
-    return dict(found)
 
 
 def calls_after(connection: Connection, run_id: int, after: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:

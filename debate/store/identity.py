@@ -1,4 +1,4 @@
-"""What makes a run the same run: the settings that shape its prompts. Pure; knows nothing of databases."""
+"""What makes a run the same run: the settings that shape its prompts."""
 
 from __future__ import annotations
 

@@ -9,26 +9,30 @@ from dataclasses import dataclass, field
 from sqlalchemy import Connection, and_, case, func, select
 
 from debate.evaluation import Evaluation
-from debate.store.fork import INHERITED
-from debate.store.serialization import as_answer
+from debate.journal import Answer
+from debate.store.fork import INHERITED, Inherited
+from debate.store.serialization import WITH_TEXT, as_answer
 from debate.store.tables import CALLS, EVALUATIONS, TASKS, TEXTS
 from debate.store.task_journal import Kept
-from debate.store.texts import WITH_TEXT
 from debate.types import Usage
 
 
 def kept_answers(
     connection: Connection, run_id: int, positions: Sequence[int]
-) -> dict[int, dict[tuple[str, int], Kept]]:
-    """Answers by position and (address, attempt): of each, that of the latest retry generation."""
+) -> tuple[dict[int, dict[tuple[str, int], Kept]], dict[int, Inherited]]:
+    """Answers by position: those of the run, of each call that of the latest retry generation, and the inherited."""
     query = select(CALLS, *WITH_TEXT).outerjoin(TEXTS, TEXTS.c.hash == CALLS.c.text_hash)
-    generation = CALLS.c.retry_generation
-    here = (CALLS.c.run_id == run_id) & CALLS.c.position.in_(positions) & (generation != INHERITED)
-    found: dict[int, dict[tuple[str, int], Kept]] = {}
-    for row in connection.execute(query.where(here).order_by(generation)):
-        kept = Kept(row.retry_generation, row.prompt_hash, as_answer(row))
-        found.setdefault(row.position, {})[row.address, row.attempt] = kept
-    return found
+    query = query.where(CALLS.c.run_id == run_id, CALLS.c.position.in_(positions)).order_by(CALLS.c.retry_generation)
+    kept: dict[int, dict[tuple[str, int], Kept]] = {}
+    inherited: dict[int, dict[tuple[str, int | None], Answer]] = {}
+    for row in connection.execute(query):
+        answer = as_answer(row)
+        if row.retry_generation == INHERITED:
+            inherited.setdefault(row.position, {})[row.prompt_hash, row.seed] = answer
+        else:
+            found = kept.setdefault(row.position, {})
+            found[row.address, row.attempt] = Kept(row.retry_generation, row.prompt_hash, answer)
+    return kept, dict(inherited)
 
 
 def kept_evaluation(data: str) -> Evaluation:

@@ -17,8 +17,8 @@ from sqlalchemy import Connection, delete, func, select, update
 from debate.flow import Completion
 from debate.sql.types import insert_new
 from debate.store.database import Database
-from debate.store.tables import REPLIES, TEXTS, ReplyRow
-from debate.store.texts import WITH_TEXT, delete_unused_texts, text_hash, text_of, text_row
+from debate.store.serialization import WITH_TEXT, text_hash, text_of, text_row
+from debate.store.tables import CALLS, REPLIES, TEXTS, ReplyRow
 from debate.types import Usage
 
 DAY = 86_400.0
@@ -87,7 +87,7 @@ class ReplyCache:
 
         def delete_them(connection: Connection) -> int:
             count = connection.execute(statement).rowcount
-            delete_unused_texts(connection)
+            _delete_unused_texts(connection)
             return count
 
         return self._database.run(delete_them)
@@ -118,3 +118,9 @@ def _data(completion: Completion) -> dict[str, Any]:
     for name in ("text", "call", "cached"):
         del data[name]
     return data
+
+
+def _delete_unused_texts(connection: Connection) -> None:
+    """Delete the texts that neither a call nor a cached reply refers to."""
+    used = select(CALLS.c.text_hash).where(CALLS.c.text_hash.is_not(None)).union(select(REPLIES.c.text_hash))
+    connection.execute(delete(TEXTS).where(TEXTS.c.hash.not_in(used)))

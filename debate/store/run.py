@@ -14,7 +14,7 @@ from sqlalchemy import ColumnElement, Connection, Row, delete, func, or_, select
 from debate.evaluation import Evaluation
 from debate.flow import RunContext
 from debate.store.database import Database
-from debate.store.fork import calls_after, inherited_answers, take_over
+from debate.store.fork import calls_after, take_over
 from debate.store.lease import Lease
 from debate.store.queries import Totals, accuracy_by_group, kept_answers, kept_evaluation, totals
 from debate.store.serialization import as_task
@@ -130,8 +130,7 @@ class StoredRun:
     def _kept(self, connection: Connection, rows: Sequence[Row[Any]], settings: str) -> list[SqlTaskJournal]:
         """The records of some tasks, with their answers."""
         positions = [row.position for row in rows]
-        answers = kept_answers(connection, self._run_id, positions)
-        inherited = inherited_answers(connection, self._run_id, positions)
+        answers, inherited = kept_answers(connection, self._run_id, positions)
         return [
             SqlTaskJournal(
                 database=self._database,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
@@ -15,7 +16,7 @@ from debate.flow import Call, Completion, Recall
 from debate.hashing import digest
 from debate.journal import Answer, CallKey, format_address, recall_hash
 from debate.selection import keep_best
-from debate.store.texts import text_hash, text_of
+from debate.store.tables import TEXTS
 from debate.types import Candidate, Failure, FloatArray, Memory, Scale, Task, Usage
 
 Row = dict[str, Any]
@@ -170,3 +171,33 @@ def turn_rows(evaluation: Evaluation, member: str = "") -> Iterator[Row]:
         }
     for n, each in enumerate(evaluation.members):
         yield from turn_rows(each, f"{member}.{n}" if member else str(n))
+
+
+_LEAST = 200
+"""Bytes from which on a text is compressed."""
+
+
+def text_hash(text: str) -> str:
+    """The key of a text."""
+    return digest(text)
+
+
+def text_row(text: str) -> dict[str, Any]:
+    """A text as a row of `texts`. Half a surrogate pair is kept as it is."""
+    data = text.encode("utf-8", "surrogatepass")
+    is_compressed = len(data) >= _LEAST
+    return {
+        "hash": text_hash(text),
+        "data": zlib.compress(data) if is_compressed else data,
+        "is_compressed": is_compressed,
+    }
+
+
+def text_of(row: Any) -> str:
+    """The text of a row that holds the columns of `texts`."""
+    data = zlib.decompress(row.text_data) if row.is_compressed else row.text_data
+    return data.decode("utf-8", "surrogatepass")
+
+
+WITH_TEXT = (TEXTS.c.data.label("text_data"), TEXTS.c.is_compressed)
+"""What `text_of` needs of a query that joins `texts`."""

@@ -1,4 +1,4 @@
-"""The tables, as SQLAlchemy types. `migrations/` makes them; a test holds the two together.
+"""The tables, as SQLAlchemy types. A new store is made from them, an older one by `migrations/`; a test compares both.
 
     runs ── tasks ── calls          every answer of a model or a memory, the truth from which the rest is replayed
                  └── evaluations    the result of each task, as JSON, with columns made from it for queries

@@ -14,9 +14,8 @@ from debate.flow import Call, Completion, Recall
 from debate.journal import Address, Answer, CallKey, format_address
 from debate.store.database import Database
 from debate.store.fork import Inherited
-from debate.store.serialization import Row, call_row, evaluation_row, turn_rows
+from debate.store.serialization import Row, call_row, evaluation_row, text_row, turn_rows
 from debate.store.tables import CALLS, EVALUATIONS, TEXTS, TURNS
-from debate.store.texts import text_row
 
 
 @dataclass(frozen=True, slots=True)

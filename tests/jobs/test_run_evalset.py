@@ -31,9 +31,14 @@ def execute(evalset: Path, out: Path, **more: Any) -> int:
 
 
 def test_a_new_run_opens_its_eval_set_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    opened: list[object] = []
+    opened: list[Path] = []
     first = RecordFile.__init__
-    monkeypatch.setattr(RecordFile, "__init__", lambda self, path: (opened.append(path), first(self, path))[1])
+
+    def counted(self: RecordFile, path: Path) -> None:
+        opened.append(path)
+        first(self, path)
+
+    monkeypatch.setattr(RecordFile, "__init__", counted)
     assert execute(write(tmp_path / "tasks.jsonl", 3), tmp_path / "out") == 3
     assert len(opened) == 1
 

@@ -13,8 +13,7 @@ from alembic import op
 
 from debate.evaluation import Evaluation
 from debate.sql.types import Json, insert_new
-from debate.store.serialization import evaluation_row
-from debate.store.texts import text_row
+from debate.store.serialization import evaluation_row, text_row
 
 revision = "0002"
 down_revision = "0001"
