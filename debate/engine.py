@@ -1,10 +1,9 @@
-"""The engine: backend, memory and store put together, and the calls that users make.
+"""Composes backend, memory, store and runtime into the engine that users call.
 
     with Engine(VLLM("model")) as engine:
         evaluation = engine.evaluate(Task(x, candidates), DebateEvaluator("general"))
 
-The only place that knows all parts; it does nothing itself but wire them. Every call has an async twin, and the plain
-ones work inside a running event loop too.
+Every call has an async twin, and the plain ones work inside a running event loop too.
 """
 
 from __future__ import annotations
@@ -25,8 +24,7 @@ from debate.evaluation import Evaluation
 from debate.evaluators.base import Evaluator, RunContext
 from debate.evaluators.contract import check_evaluator
 from debate.flow import Chat, Completion, Flow, Generate, Prompt, gather, generate
-from debate.runtime.admission import Admission
-from debate.runtime.budget import Budget
+from debate.runtime.limits import Admission, Budget
 from debate.runtime.loop_thread import LoopThread
 from debate.runtime.run_registry import InRun, RunRegistry, held
 from debate.runtime.runner import HasRetriever, Observer, Retriever, Runner, as_retriever
@@ -51,7 +49,7 @@ class Engine:
         max_concurrency: how many evaluations are open at once. None takes what the backend's KV cache holds at full
             length, or twice its slots where that is unknown.
         today: the date that prompts state; None is today.
-        on_completion: is told of every completion, for progress displays.
+        on_completion: called with every call and its completion, for progress displays.
         cache: of raw replies, shared by all runs: `store.cache(ttl=...)`. None asks anew.
         budget: what all evaluations together may use.
         task_seconds: how long one evaluation may take; its calls fail with `time_budget` then.
@@ -108,14 +106,13 @@ class Engine:
     def evaluate_batch(
         self, tasks: Sequence[Task], evaluator: Evaluator | Sequence[Evaluator], run: InRun = None
     ) -> list[Evaluation]:
-        """Evaluate all tasks side by side: one evaluation a task, in their order.
+        """Evaluate all tasks side by side: one evaluation per task, in their order.
 
-        `evaluator` is one for all, or one a task: the article's batch B of (x, y, p). A task that fails comes back as
-        a failed evaluation; the others are not touched by it.
+        A task that fails comes back as a failed evaluation, and affects no other.
 
         Args:
-            tasks: any number; equal ones without an id get names of their own.
-            evaluator: one for all tasks, or one a task.
+            tasks: any number; equal ones without an id get ids of their own.
+            evaluator: one for all tasks, or one per task.
             run: name of the run in the engine's store that this is recorded in. Called again under the same name,
                 it asks only for what is not recorded; what is finished comes back as it was. None records under a new
                 name, one for each evaluator.
@@ -211,7 +208,7 @@ class Engine:
         return self
 
     def close(self) -> None:
-        """Let go of the backends and the store. The engine can be used again; it will load anew."""
+        """Close the backends and the store. The engine can be used again; it then loads anew."""
         with self._lock:
             thread, self._thread, self._parts = self._thread, None, None
             self._starting = asyncio.Lock()
@@ -318,7 +315,7 @@ class Engine:
                 yield item
 
     def check(self, *evaluators: Evaluator) -> None:
-        """Refuse before anything is loaded what would fail at the first call.
+        """Check evaluators before anything is loaded.
 
         Raises:
             ConfigError: for what is no evaluator, or one that asks for a model for which there is no backend.

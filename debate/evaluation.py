@@ -126,7 +126,7 @@ class Evaluation:
 
 def plain(value: Any) -> Any:
     """Plain data of an evaluation or of one of its parts: arrays as nested lists, what is not finite as None."""
-    return _adapter(cast("type[Any]", type(value))).dump_python(value, mode="json", fallback=_listed)
+    return _adapter(cast("type[Any]", type(value))).dump_python(value, mode="json", fallback=array_as_list)
 
 
 def from_plain(kind: type[T], data: Any) -> T:
@@ -151,8 +151,8 @@ def _adapter(kind: type[T]) -> TypeAdapter[T]:
     return TypeAdapter(kind)
 
 
-def _listed(value: Any) -> Any:
-    """What an evaluator put into `details` beside plain data."""
+def array_as_list(value: Any) -> Any:
+    """A numpy value of `details` as a list or number. Raises TypeError for what is no plain data."""
     if isinstance(value, np.ndarray | np.generic):
         return cast("Any", value).tolist()
     raise TypeError(f"details hold a {type(value).__name__}, which is no plain data")
@@ -255,7 +255,7 @@ def _comment_lines(debate: Evaluation, j: int) -> list[str]:
 def _sample_lines(judged: Evaluation, j: int) -> list[str]:
     """What a judge that does not debate replied on the candidate, the lowest value first; ballots that rank it last."""
     about = [sample for sample in judged.judgments if j in sample.candidates and sample.text.strip()]
-    about.sort(key=lambda sample: _favour(sample, j))
+    about.sort(key=lambda sample: _favor(sample, j))
     return [f"- {_replied(judged, sample, True)}" for sample in about]
 
 
@@ -269,7 +269,7 @@ def _replied(judged: Evaluation, sample: Judgment, scores: bool) -> str:
     return f"{name}\n  {_renumber(sample.text.strip(), dict(zip(sample.labels, sample.candidates, strict=False)))}"
 
 
-def _favour(sample: Judgment, j: int) -> float:
+def _favor(sample: Judgment, j: int) -> float:
     """How well a reply speaks of a candidate: its value, or its place in a ballot, the first best."""
     if sample.value is not None:
         return sample.value

@@ -1,7 +1,7 @@
-"""What a run keeps, as the runner and the stream see it: answers by address and attempt, and what each task came to.
+"""The interface between the runtime and a store: a run's recorded answers by address and attempt, and its evaluations.
 
-Records go by a call's place, never by the order of arrival: a recorded answer is sent to a fresh flow in place of a
-call, and that is all there is to resuming. `debate.store` keeps records in SQL; this module keeps none.
+Answers are found by the place of their call, never by the order of arrival: a run is resumed by sending them to fresh
+flows. `debate.store` implements these protocols in SQL.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Answer = Completion | Failure | tuple[Memory, ...]
 
 @dataclass(frozen=True, slots=True)
 class CallKey:
-    """Where a call stands in the record of its task."""
+    """Key of a recorded answer within its task."""
 
     address: Address
     attempt: int = 0
@@ -50,11 +50,11 @@ class Journal(Protocol):
 
 
 class TaskJournal(Journal, Protocol):
-    """What a run keeps of one task."""
+    """The recorded answers and evaluation of one task."""
 
     @property
     def finished(self) -> Evaluation | None:
-        """The recorded evaluation, where there is one under the evaluator's settings of now."""
+        """The recorded evaluation under the evaluator's present settings, or None."""
         ...
 
     async def finish(self, evaluation: Evaluation) -> None:
@@ -63,7 +63,7 @@ class TaskJournal(Journal, Protocol):
 
 
 class RunJournal(Protocol):
-    """What a run keeps: where its answers and evaluations go, and come from when it is resumed."""
+    """The record of a run: takes its answers and evaluations, and returns them when it is resumed."""
 
     @property
     def context(self) -> RunContext:
@@ -71,9 +71,9 @@ class RunJournal(Protocol):
         ...
 
     async def open(self, task: Task, settings: str) -> TaskJournal:
-        """What is recorded of a task so far; a new task is added to the run.
+        """The journal of a task; a new task is added to the run.
 
-        `settings` is the digest of the evaluator's settings of now.
+        `settings` is the digest of the evaluator's present settings.
 
         Raises:
             TaskError: when the run has another task of that id.

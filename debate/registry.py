@@ -52,9 +52,10 @@ class Registry:
         """Every name that is known: ours, then those of installed packages, which cannot replace ours."""
         lines = [[part.strip() for part in line.split("|")] for line in self.own.strip().splitlines()]
         ours = {name: Entry(name, target, description) for name, target, description in lines}
-        found = metadata.entry_points(group=self.group) if self.group else ()
-        theirs = {point.name: _offered(point) for point in sorted(found, key=lambda each: each.name)}
-        return ours | {name: entry for name, entry in theirs.items() if name not in ours}
+        offers: dict[str, dict[str, Entry]] = {}
+        for entry in map(_offered, metadata.entry_points(group=self.group) if self.group else ()):
+            offers.setdefault(entry.name, {})[entry.target] = entry
+        return ours | {name: _only(list(offers[name].values())) for name in sorted(offers) if name not in ours}
 
     @cached_property
     def _loaded(self) -> dict[str, Any]:
@@ -68,6 +69,9 @@ class Registry:
         """
         if name not in self._loaded:
             entry = self.entries.get(name, Entry(name, name))
+            if not entry.target:
+                problem = f"{entry.package} offer the {self.kind} {name!r}"
+                raise ConfigError(problem, field=field or self.kind, hint="name one as MODULE:NAME")
             if ":" not in entry.target:
                 raise ConfigError(f"there is no {self.kind} {name!r}", field=field or self.kind, hint=self._hint(name))
             module = entry.target.partition(":")[0]
@@ -95,6 +99,12 @@ class Registry:
 def _offered(point: metadata.EntryPoint) -> Entry:
     package = point.dist.name if point.dist else point.module
     return Entry(point.name, point.value, f"from {package}", package)
+
+
+def _only(entries: list[Entry]) -> Entry:
+    """The entry of a name, or one without a target where several packages offer it."""
+    packages = " and ".join(str(entry.package) for entry in entries)
+    return entries[0] if len(entries) == 1 else Entry(entries[0].name, "", f"from {packages}", packages)
 
 
 def _labeled(entry: Entry) -> str:

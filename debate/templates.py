@@ -9,7 +9,6 @@ Knows nothing of debates, tokenizers or models. Templates are sandboxed and get 
 
 from __future__ import annotations
 
-import re
 import secrets
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -33,8 +32,9 @@ T = TypeVar("T")
 # Nobody outside the process can write these, so content cannot forge the end of its own segment. Digits and private-use
 # characters, because filters such as upper and escape leave them alone.
 _NONCE = str(secrets.randbits(128))
-_OPEN, _CLOSE = f"\ue000{_NONCE}\ue001", f"\ue000{_NONCE}\ue002"
-_MARK = re.compile(f"\ue000{_NONCE}([\ue001\ue002])")
+_MARK = f"\ue000{_NONCE}"
+_OPEN, _CLOSE = f"{_MARK}\ue001", f"{_MARK}\ue002"
+_DEPTH = {"\ue001": 1, "\ue002": -1}
 MAX_CHARACTERS = 4_000_000
 
 
@@ -58,7 +58,7 @@ class _Sandbox(ImmutableSandboxedEnvironment):
         if type(obj) is dict and attribute in obj:
             return cast("dict[str, Any]", obj)[attribute]
         if type(obj) is LoopContext and attribute in _OF_LOOPS:
-            return getattr(obj, attribute)  # pyright: ignore[reportUnknownArgumentType]
+            return getattr(cast("LoopContext", obj), attribute)
         return super().getattr(obj, attribute)
 
     def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
@@ -198,16 +198,17 @@ def _segments(text: str) -> Block:
     """
     segments: list[Segment] = []
     depth = 0
-    for n, part in enumerate(_MARK.split(text)):
-        if n % 2:
-            depth += 1 if part == "\ue001" else -1
-        elif part:
-            is_content = depth != 0
-            if not is_content and "\ue000" in part:
-                raise ValueError("a filter mangles what the template prints; apply it inside {{ }}")
-            if segments and segments[-1].is_content == is_content and not is_content:
-                part = segments.pop().text + part
-            segments.append(Segment(part, is_content))
+    first, *marked = text.split(_MARK)  # much faster than a regular expression
+    for step, part in [(0, first), *((_DEPTH.get(each[:1]), each[1:]) for each in marked)]:
+        depth += step or 0
+        is_content = depth != 0
+        if step is None or (not is_content and "\ue000" in part):
+            raise ValueError("a filter mangles what the template prints; apply it inside {{ }}")
+        if not part:
+            continue
+        if segments and segments[-1].is_content == is_content and not is_content:
+            part = segments.pop().text + part
+        segments.append(Segment(part, is_content))
     if depth:
         raise ValueError("a filter cuts off what the template prints; apply it inside {{ }}")
     return tuple(segments)
@@ -239,3 +240,8 @@ def delimiter_of(*texts: str) -> str:
     while any(word in text for text in texts):
         word = digest("fence", word)[:8]
     return word
+
+
+def plain_number(value: float) -> int | float:
+    """A number as a prompt shows it: 7 rather than 7.0."""
+    return int(value) if float(value).is_integer() else value

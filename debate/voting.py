@@ -144,7 +144,7 @@ RejectionReason = Literal["empty", "too_long", "not_an_index", "negative", "out_
 
 @dataclass(frozen=True, slots=True)
 class RejectedBallot:
-    """A ballot that does not count. `index` is its place among those given, from 0."""
+    """An invalid ballot. `index` is its position among those given, from 0."""
 
     index: int
     reason: RejectionReason
@@ -153,7 +153,7 @@ class RejectedBallot:
 
 @dataclass(frozen=True, slots=True)
 class CheckedBallots:
-    """The ballots that count, in their order, and those that do not."""
+    """The valid ballots, in their order, and the rejected ones."""
 
     valid: tuple[tuple[int, ...], ...]
     rejected: tuple[RejectedBallot, ...]
@@ -165,10 +165,7 @@ class CheckedBallots:
 
 
 def check_ballots(ballots: Rankings, n_candidates: int, *, partial: bool = True) -> CheckedBallots:
-    """Sort out the rankings of `n_candidates` that can be counted; with `partial=False` all must be ranked.
-
-    A ballot that counts from 1 names a candidate that is not there, or would be read shifted by one; so it is only
-    rejected where it shows. Readers of replies say what they count from (`debate.parsing.ballots`).
+    """Separate valid rankings of `n_candidates` from invalid ones; with `partial=False` each must rank all.
 
     Raises ValueError for fewer than one candidate.
     """

@@ -16,8 +16,7 @@ from debate.evaluators.debate.evaluator import DebateEvaluator
 from debate.flow import Completion, Generate, Recall
 from debate.profiles import Component, Persona, Profile
 from debate.templates import Templates
-from debate.testing import Recorder
-from debate.testing import drive as drive
+from debate.testing import Recorder, drive
 from debate.types import Failure, Memory, Task
 
 Answerer = Callable[[Generate], str | Completion | Failure]

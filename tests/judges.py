@@ -5,18 +5,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from typing import TypeVar
 
 from debate.evaluation import Evaluation
 from debate.evaluators.base import Evaluator
 from debate.evaluators.value import ValueEvaluator
-from debate.flow import Call, Flow, Gather, Generate, Request
-from debate.testing import Recorder, drive
+from debate.flow import Call, Gather, Generate, Request
+from debate.testing import drive
 from debate.types import Failure, Task
 from tests.driving import RUN, Answerer, user_text
 
-Asked = Recorder
-T = TypeVar("T")
 _SHOWN = re.compile(r"\[response (?:([A-Z]+) )?(\w+)\]\n(.*?)\n\[/response (?:\1 )?\2\]", re.DOTALL)
 
 
@@ -25,19 +22,17 @@ def silent(call: Generate) -> str:
     raise AssertionError(f"asked {call.info}")
 
 
-def play(flow: Flow[T], answer: Answerer = silent, waves: list[int] | None = None) -> T:
-    """What a flow returns; `waves` is told how many children each gather has."""
+def judged(evaluator: Evaluator, task: Task, answer: Answerer = silent, waves: list[int] | None = None) -> Evaluation:
+    """The evaluation of one task in the run `RUN`, which survives being written down and read again.
+
+    `waves` is told how many children each gather has.
+    """
 
     def note(request: Request) -> None:
         if waves is not None and isinstance(request, Gather):
             waves.append(len(request.flows))
 
-    return drive(flow, answer, observe=note)
-
-
-def judged(evaluator: Evaluator, task: Task, answer: Answerer = silent, waves: list[int] | None = None) -> Evaluation:
-    """The evaluation of one task in the run `RUN`, which survives being written down and read again."""
-    found = play(evaluator.flow(task, RUN), answer, waves)
+    found = drive(evaluator.flow(task, RUN), answer, observe=note)
     text = found.to_json()
     assert Evaluation.from_dict(json.loads(text)).to_json() == text
     return found

@@ -35,7 +35,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import debate
-from tests.backends.fake_server import HANG, FakeServer, Reply, Request, completion, failing
+from debate.testing.fake_server import HANG, FakeServer, Reply, Request, completion, failing
 from tests.golden_cases import with_new_keys
 
 RUNS = Path(__file__).parent / "data" / "runs"

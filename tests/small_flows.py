@@ -15,8 +15,7 @@ from debate.backends import Call, Scripted
 from debate.errors import BackendError
 from debate.evaluators.base import Footprint, RunContext
 from debate.flow import Completion, Flow, Generate, Prompt, Segment, gather, generate
-from debate.testing import DictJournal as DictJournal
-from debate.testing import Recorder, reply_for
+from debate.testing import reply_for
 from debate.types import Failure
 
 PROFILE = Profile(
@@ -76,10 +75,6 @@ def number_in(answer: Completion | Failure) -> float:
     return float(answer.text) if isinstance(answer, Completion) else -1.0
 
 
-Counted = Recorder
-by_seed = reply_for
-
-
 def asks(n: int) -> FlowEvaluator:
     """Asks n times, one after the other, and scores with the sum of the replies."""
 
@@ -129,7 +124,7 @@ def late(script: Callable[[Call], str], seed: int, longest: float = 0.004) -> Ca
 class Startable(Scripted):
     """A scripted backend that notes when it is started and closed, and that may fail to start."""
 
-    def __init__(self, fn: Any = by_seed, *, model: str = "scripted", faults: int = 0) -> None:
+    def __init__(self, fn: Any = reply_for, *, model: str = "scripted", faults: int = 0) -> None:
         super().__init__(fn, model=model)
         self.events: list[str] = []
         self.faults = faults

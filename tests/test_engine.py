@@ -17,22 +17,9 @@ from debate.backends import Call, Capacity, Scripted
 from debate.errors import BackendUnavailableError, CallError, ConfigError, TaskError
 from debate.evaluators.base import RunContext
 from debate.flow import Completion, Flow, generate
+from debate.testing import Recorder, reply_for
 from debate.types import Failure, Usage
-from tests.small_flows import (
-    PROFILE,
-    Counted,
-    FlowEvaluator,
-    Startable,
-    ask,
-    asks,
-    by_seed,
-    debates,
-    gathers,
-    late,
-    plain,
-    scored,
-    tasks,
-)
+from tests.small_flows import PROFILE, FlowEvaluator, Startable, ask, asks, debates, gathers, late, plain, scored, tasks
 
 # ---- the same results
 
@@ -47,7 +34,7 @@ def test_results_depend_on_the_seed_and_not_on_concurrency_or_delays() -> None:
     given = tasks(len(evaluators))
 
     def results(seed: int, max_concurrency: int | None, delays: int) -> list[dict[str, Any]]:
-        with Engine(Scripted(late(by_seed, delays)), seed=seed, max_concurrency=max_concurrency) as engine:
+        with Engine(Scripted(late(reply_for, delays)), seed=seed, max_concurrency=max_concurrency) as engine:
             return [plain(evaluation) for evaluation in engine.evaluate_batch(given, evaluators)]
 
     first = results(7, 1, delays=1)
@@ -58,7 +45,7 @@ def test_results_depend_on_the_seed_and_not_on_concurrency_or_delays() -> None:
 
 
 def test_a_store_makes_a_second_run_ask_nothing(tmp_path: Path) -> None:
-    url, script = str(tmp_path / "s.sqlite"), Counted()
+    url, script = str(tmp_path / "s.sqlite"), Recorder()
     with Engine(Scripted(script), store=url, seed=1) as engine:
         first = engine.evaluate_batch(tasks(4), debates(), run="one")
     asked = len(script.calls)
@@ -103,7 +90,7 @@ def test_tasks_and_evaluators_that_do_not_pair_up_are_refused_before_anything_is
 
 def test_equal_tasks_are_told_apart_and_equal_ids_are_refused() -> None:
     same = Task("x", ["a"])
-    with Engine(Scripted(by_seed)) as engine:
+    with Engine(Scripted(reply_for)) as engine:
         found = engine.evaluate_batch([same, same], asks(1))
         assert [evaluation.task_id for evaluation in found] == [same.id, f"{same.id}-2"]
         assert {evaluation.task_id for evaluation in engine.iter_evaluate([same, same], asks(1))} == {
@@ -122,7 +109,7 @@ def test_one_failure_never_loses_the_others() -> None:
         yield from generate(ask(task, "x"))
         raise LookupError("lost")
 
-    with Engine(Scripted(by_seed)) as engine:
+    with Engine(Scripted(reply_for)) as engine:
         found = engine.evaluate_batch(tasks(5), [asks(1), FlowEvaluator(broken), asks(1), debates(), asks(1)])
     assert [evaluation.status for evaluation in found] == ["ok", "failed", "ok", "ok", "ok"]
     assert found[1].error == "LookupError: lost"
@@ -140,7 +127,7 @@ def test_no_more_debates_are_open_than_max_concurrency(limit: int) -> None:
         most = max(most, sum(turns_left[each] > 0 for each in asked))
         await asyncio.sleep(0.001)
         turns_left[name] -= 1
-        return by_seed(call)
+        return reply_for(call)
 
     asked: set[str] = set()
     with Engine(Scripted(script), max_concurrency=limit) as engine:
@@ -173,7 +160,7 @@ def test_without_a_limit_the_capacity_of_the_backend_decides(capacity: Capacity,
 
 def test_max_concurrency_below_one_is_refused() -> None:
     with pytest.raises(ConfigError, match="max_concurrency"):
-        Engine(Scripted(by_seed), max_concurrency=0)
+        Engine(Scripted(reply_for), max_concurrency=0)
 
 
 def test_usage_and_seconds_reach_the_user() -> None:
@@ -198,7 +185,7 @@ def test_every_completion_is_told_to_whoever_listens() -> None:
 # ---- a backend that dies
 
 
-def dies_at(n: int) -> Counted:
+def dies_at(n: int) -> Recorder:
     """Answers n calls, then is dead for good."""
     count = itertools.count()
 
@@ -207,9 +194,9 @@ def dies_at(n: int) -> Counted:
         await asyncio.sleep(0.001)
         if place >= n:
             raise BackendUnavailableError("the engine has died")
-        return by_seed(call)
+        return reply_for(call)
 
-    return Counted(script)
+    return Recorder(script)
 
 
 def test_a_batch_keeps_what_was_finished_when_the_backend_died() -> None:
@@ -308,7 +295,7 @@ def test_leaving_the_loop_early_cancels_what_is_under_way_and_the_engine_goes_on
 def test_each_persona_is_asked_on_its_own_model() -> None:
     strong = Persona("Strong", "You are thorough.", model="large")
     profile = Profile("mixed", (PROFILE.personas[0], strong), PROFILE.components)
-    small, large = Counted(), Counted()
+    small, large = Recorder(), Recorder()
     with Engine({"small": Scripted(small), "large": Scripted(large)}) as engine:
         engine.evaluate(tasks(1)[0], debates(profile=profile))
     assert [(call.model, call.info["agent"]) for call in small.calls] == [("small", "Critic")] * 2
@@ -336,7 +323,7 @@ def test_the_date_of_the_prompts_can_be_set() -> None:
         yield from generate(ask(task, run.today))
         return scored(task, 1)
 
-    script = Counted()
+    script = Recorder()
     with Engine(Scripted(script), today=datetime.date(2026, 1, 31)) as engine:
         engine.evaluate(tasks(1)[0], FlowEvaluator(flow))
     assert script.calls[0].info["text"] == "2026-01-31"
@@ -346,7 +333,7 @@ def test_the_date_of_the_prompts_can_be_set() -> None:
 
 
 def test_prompts_are_answered_in_their_order_each_under_a_seed_of_its_own() -> None:
-    script = Counted(lambda call: f"{call.messages[-1]['content']} {call.seed}")
+    script = Recorder(lambda call: f"{call.messages[-1]['content']} {call.seed}")
     chat = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Why?"}]
     with Engine(Scripted(late(script, 1)), seed=3) as engine:
         answers = engine.generate(["Why?", chat, "Why?"], sampling=Sampling(max_tokens=9))
@@ -359,7 +346,7 @@ def test_prompts_are_answered_in_their_order_each_under_a_seed_of_its_own() -> N
 
 
 def test_a_schema_and_a_model_reach_the_backend() -> None:
-    script = Counted(lambda call: call.model)
+    script = Recorder(lambda call: call.model)
     with Engine({"a": Scripted(script, model="a"), "b": Scripted(script, model="b")}) as engine:
         (answer,) = engine.generate(["x"], {"type": "object"}, model="b")
         with pytest.raises(ConfigError, match="no backend for the model 'c'"):
@@ -394,5 +381,5 @@ def test_a_call_that_failed_costs_no_other_prompt_its_answer() -> None:
     ],
 )
 def test_what_is_no_prompt_is_refused(prompts: Any) -> None:
-    with Engine(Scripted(by_seed)) as engine, pytest.raises(ConfigError, match="must be"):
+    with Engine(Scripted(reply_for)) as engine, pytest.raises(ConfigError, match="must be"):
         engine.generate(prompts)

@@ -20,7 +20,8 @@ import debate
 from debate import Engine, Evaluation
 from debate.backends import Call, Scripted
 from debate.errors import BackendError
-from tests.small_flows import Startable, asks, by_seed, debates, late, plain, tasks
+from debate.testing import reply_for
+from tests.small_flows import Startable, asks, debates, late, plain, tasks
 
 
 def engine_threads() -> list[str]:
@@ -44,7 +45,7 @@ def test_plain_calls_work_inside_a_running_loop() -> None:
             list(engine.iter_evaluate(tasks(3), asks(1))),
         )
 
-    with Engine(Scripted(late(by_seed, 1))) as engine:
+    with Engine(Scripted(late(reply_for, 1))) as engine:
         one, two, three = asyncio.run(notebook())
     assert (one.status, len(two), len(three)) == ("ok", 2, 3)
 
@@ -67,7 +68,7 @@ def test_the_async_twins_do_the_same_and_block_nobody() -> None:
         in_order = sorted(streamed, key=lambda evaluation: evaluation.task_id)
         return [[plain(evaluation) for evaluation in group] for group in ([one], batch, in_order)]
 
-    with Engine(Scripted(late(by_seed, 1))) as engine:
+    with Engine(Scripted(late(reply_for, 1))) as engine:
         one, batch, streamed = asyncio.run(server())
         assert [plain(evaluation) for evaluation in engine.evaluate_batch(tasks(3), debates())] == batch
     assert one == batch[:1]
@@ -79,12 +80,12 @@ def test_the_engine_serves_one_loop_after_another() -> None:
     async def once() -> str:
         return (await engine.aevaluate(tasks(1)[0], asks(1))).status
 
-    with Engine(Scripted(late(by_seed, 1))) as engine:
+    with Engine(Scripted(late(reply_for, 1))) as engine:
         assert [asyncio.run(once()) for _ in range(3)] == ["ok"] * 3
 
 
 def test_several_threads_use_one_engine_at_once() -> None:
-    backend = Startable(late(by_seed, 1))
+    backend = Startable(late(reply_for, 1))
     with Engine(backend, max_concurrency=4) as engine:
         expected = [plain(evaluation) for evaluation in engine.evaluate_batch(tasks(4), debates())]
         with ThreadPoolExecutor(6) as pool:

@@ -17,8 +17,9 @@ from debate.evaluation import Evaluation, failed
 from debate.flow import Completion, Generate
 from debate.profiles import Component, MemorySettings, Persona, Profile
 from debate.scorers import ERRORS
+from debate.testing import drive
 from debate.types import Failure, InvalidReply, Memory, Scale, Task, Transcript, Turn, Usage
-from tests.driving import RUN, Judge, by_text, debate, drive, evaluator, panel, reply, task
+from tests.driving import RUN, Judge, by_text, debate, evaluator, panel, reply, task
 
 PINNED = {
     "task_id", "evaluator", "status", "error", "scale", "scores", "probabilities", "selected", "tied", "tensor",

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.backends.fake_server import FakeServer
+from debate.testing.fake_server import FakeServer
 from tests.golden_cases import with_new_keys
 from tests.recorded_runs import (
     FINISHED,

@@ -7,6 +7,7 @@ import logging
 import os
 import subprocess
 import sys
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,15 @@ def test_what_is_not_ours_is_logged_before_it_is_imported(caplog: pytest.LogCapt
         assert Registry("number", None, "").load("math:pi") == 3.141592653589793
         EVALUATORS.load("debate")
     assert [record.getMessage() for record in caplog.records] == ["the number 'math:pi' is imported from math"]
+
+
+def test_a_name_that_two_packages_offer_must_be_named_with_its_module(monkeypatch: pytest.MonkeyPatch) -> None:
+    points = [EntryPoint("pi", f"{module}:pi", "debate.numbers") for module in ("math", "cmath", "math")]
+    monkeypatch.setattr(registry.metadata, "entry_points", lambda group: points)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+    numbers = Registry("number", "debate.numbers", "")
+    with pytest.raises(ConfigError, match="math and cmath offer the number 'pi'"):
+        numbers.load("pi")
+    assert numbers.load("cmath:pi") == 3.141592653589793
 
 
 # ---- a package outside the tree

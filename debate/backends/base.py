@@ -1,7 +1,4 @@
-"""What the runner asks of a backend. Knows no particular one, and nothing of debates.
-
-Several backends started and let go of together.
-"""
+"""The protocol of a backend, and starting and closing several together."""
 
 from __future__ import annotations
 
@@ -57,7 +54,7 @@ class Backend(Protocol):
 
 
 async def start_all(backends: Collection[Backend]) -> None:
-    """All or none: what was loaded before one that fails is let go, so that a later call starts each anew."""
+    """Start all or none: where one fails, those started before it are closed, so that a later call starts each anew."""
     try:
         for backend in backends:
             await backend.start()
@@ -67,6 +64,6 @@ async def start_all(backends: Collection[Backend]) -> None:
 
 
 async def close_all(backends: Collection[Backend]) -> None:
-    """Let go of all of them."""
+    """Close all of them."""
     for backend in backends:
         await backend.aclose()

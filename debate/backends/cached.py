@@ -1,7 +1,4 @@
-"""A backend whose replies are kept: what was asked before is not asked again, nor what is being asked right now.
-
-Knows nothing of where replies are kept or for how long; that is the `Replies` it is given.
-"""
+"""A backend with a cache of replies: equal calls are asked once, also while the first of them is under way."""
 
 from __future__ import annotations
 

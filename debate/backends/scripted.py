@@ -17,7 +17,7 @@ class Scripted:
     """Answers every call with `fn(call)`, plain or async.
 
     `fn` returns the reply's text, or a `Completion` to set the finish reason and the usage; without one, usage counts
-    four characters a token. An exception it raises becomes a failed call, as a model's would.
+    four characters per token. An exception it raises becomes a failed call, as a model's would.
 
     >>> engine = Engine(Scripted(lambda call: '{"overall": ...}'))
     """

@@ -68,7 +68,7 @@ class _Stderr(logging.Handler):
 
 
 def main() -> None:
-    """Run the command line; every error of ours is one message on stderr and an exit code of its own.
+    """Run the command line; each kind of `DebateError` is one message on stderr and an exit code.
 
     0 done, 2 bad input, 3 done with failures or out of budget, 4 the engine failed, 5 the store failed, 6 the run is in
     use, 130 interrupted.

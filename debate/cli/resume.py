@@ -1,22 +1,25 @@
-"""`debate resume`: go on with a run, by the settings that it was begun with."""
+"""`debate resume`: continue a run with the settings that it was started with."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from debate.cli.flags import settings_flags
 
+
+@settings_flags("max_tokens", "max_seconds")
 def resume(
     folder: Annotated[Path, typer.Argument(help="Folder of the run.")],
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Ask again for what failed.")] = False,
-    max_tokens: Annotated[int | None, typer.Option(help="Another budget of tokens for the whole run.")] = None,
-    max_seconds: Annotated[float | None, typer.Option(help="Seconds that this session may take.")] = None,
+    **flags: Any,
 ) -> None:
-    """Go on with a run that was interrupted. It needs its eval set no more: the tasks are in its store.
+    """Continue a run that was interrupted. Its eval set is not needed: the tasks are in its store.
 
-    Recorded answers are replayed; the model is asked only for what is missing.
+    Recorded answers are replayed; the model is asked only for what is missing. Modules that the run's settings name are
+    imported; one that is not part of debate is printed first.
 
     Example: debate resume runs/first
     """
@@ -27,8 +30,6 @@ def resume(
 
     found = RunDirectory.existing(folder)
     if found.settings is None:
-        raise ConfigError("its settings are not recorded", file=folder, hint="start it again by `debate run`")
-    flags = {"max_tokens": max_tokens, "max_seconds": max_seconds}
-    given = {name: value for name, value in flags.items() if value is not None}
-    settings = RunSettings.read(None, {**found.settings, **given})
+        raise ConfigError("its settings are not recorded", file=folder, hint="start it again with `debate run`")
+    settings = RunSettings.read(None, {**found.settings, **flags})
     raise typer.Exit(execute(settings, folder, evalset=None, retry_failed=retry_failed, fork=False))

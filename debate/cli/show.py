@@ -1,7 +1,10 @@
-"""`debate show`: read the debates of a run. Knows where results are; how they look is in `rendering`."""
+"""`debate show`: read the debates of a run, as its store has them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,16 +15,15 @@ from debate.errors import InputError
 
 if TYPE_CHECKING:
     from debate.evaluation import Evaluation
-    from debate.jobs.results import ResultLine, ResultsFile
     from debate.types import Task
 
 RESULTS_NAME = "results.jsonl"
 
 
 def show(
-    results: Annotated[Path, typer.Argument(help="A results.jsonl, or the folder that holds one.")],
+    results: Annotated[Path, typer.Argument(help="A run's folder, or a results.jsonl.")],
     task_id: Annotated[str | None, typer.Argument(help="Which task; the first where it is left out.")] = None,
-    list_all: Annotated[bool, typer.Option("--list", help="One row a task, and no debate.")] = False,
+    list_all: Annotated[bool, typer.Option("--list", help="One row per task, without the debates.")] = False,
     evalset: Annotated[
         Path | None, typer.Option(help="The eval set, for results that are not in their run's folder any more.")
     ] = None,
@@ -33,67 +35,74 @@ def show(
         debate show out/ --list
         debate show out/ moon-for-a-six-year-old --raw
     """
-    from debate.jobs.results import ResultsFile
-
-    file = ResultsFile(results / RESULTS_NAME if results.is_dir() else results)
-    if not file.path.is_file():
-        raise InputError(
-            "there is no results file", file=file.path, hint=f"give the {RESULTS_NAME} of a run, or its folder"
-        )
-    if not list_all:
-        _show_one(file, task_id, evalset, raw=raw)
-    elif task_id is not None:
+    if list_all and task_id is not None:
         raise InputError("--list shows all tasks: leave out the task id", field="--list")
-    else:
-        _show_list(file)
+    with _opened(results / RESULTS_NAME if results.is_dir() else results) as found:
+        if list_all:
+            _show_list(found)
+        else:
+            _show_one(found, task_id, evalset, raw=raw)
 
 
-def _show_one(file: ResultsFile, task_id: str | None, evalset: Path | None, *, raw: bool) -> None:
+@dataclass(frozen=True, slots=True)
+class _Results:
+    """Where evaluations are read from: a run's store, or a results file that was taken out of its run's folder.
+
+    Attributes:
+        place: the results file, for messages.
+        ids: of the evaluated tasks.
+        read: all evaluations with their tasks, or that of one task; None for a task that is not at hand.
+    """
+
+    place: Path
+    ids: list[str]
+    read: Callable[[str | None], Iterator[tuple[Task | None, Evaluation]]]
+
+
+@contextmanager
+def _opened(path: Path) -> Generator[_Results]:
+    from debate.jobs.results import ResultsFile
+    from debate.jobs.run_directory import RunDirectory
+    from debate.store import Store
+
+    run = RunDirectory.read(path.parent)
+    if run is not None and (run.store is not None or Path(run.store_url).is_file()):
+        with Store(run.store_url) as store:
+            record = store.read(run.name)
+            yield _Results(path, record.evaluated(), lambda task_id: record.results(task_id=task_id))
+        return
+    if not path.is_file():
+        raise InputError("there is no results file", file=path, hint=f"give the {RESULTS_NAME} of a run, or its folder")
+    lines = list(ResultsFile(path).lines())
+    yield _Results(
+        path,
+        [line.task_id for line in lines],
+        lambda task_id: ((None, line.evaluation()) for line in lines if task_id in (None, line.task_id)),
+    )
+
+
+def _show_one(found: _Results, task_id: str | None, evalset: Path | None, *, raw: bool) -> None:
     from debate.cli.console import line, open_console
     from debate.cli.render_debate import View, render
 
-    evaluation, n_others = _find(file, task_id)
-    task = _kept_task(file.path.parent, evaluation) if evalset is None else _find_task(evalset, evaluation)
+    task, evaluation = next(found.read(task_id), (None, None))
+    if evaluation is None:
+        if task_id is None:
+            raise InputError("holds no evaluation yet", file=found.place)
+        raise InputError(f"there is no task {task_id!r}", file=found.place, hint=_close(task_id, found.ids))
+    if evalset is not None:
+        task = _find_task(evalset, evaluation)
     console = open_console()
     for part in render(evaluation, View(console.width, raw), task):
         console.print(part)
-    if n_others:
+    if task_id is None and (n_others := len(found.ids) - 1):
         others = "1 other task" if n_others == 1 else f"{n_others} other tasks"
-        console.print(line(f"{others} in {file.path}: --list lists them, a task id after the path shows one.", "dim"))
-
-
-def _find(file: ResultsFile, task_id: str | None) -> tuple[Evaluation, int]:
-    """The evaluation of `task_id`, or else the first, and how many others there are (0 when one was asked for)."""
-    first: ResultLine | None = None
-    ids: list[str] = []
-    for found in file.lines():
-        if found.task_id == task_id:
-            return found.evaluation(), 0
-        first = first or found
-        ids.append(found.task_id)
-    if first is None:
-        raise InputError("holds no evaluation yet", file=file.path)
-    if task_id is not None:
-        raise InputError(f"there is no task {task_id!r}", file=file.path, hint=_close(task_id, ids))
-    return first.evaluation(), len(ids) - 1
+        console.print(line(f"{others} in {found.place}: --list lists them, a task id after the path shows one.", "dim"))
 
 
 def _close(task_id: str, ids: list[str]) -> str:
     close = get_close_matches(task_id, ids, n=3) or [each for each in ids if task_id in each][:3]
     return f"did you mean {' or '.join(map(repr, close))}?" if close else "--list shows the ids of all tasks"
-
-
-def _kept_task(folder: Path, evaluation: Evaluation) -> Task | None:
-    """The task as the run's store has it; None where there is no run, or no such task in it."""
-    from debate.jobs.run_directory import RunDirectory
-    from debate.store import Store
-
-    run = RunDirectory.read(folder)
-    if run is None or (run.store is None and not Path(run.store_url).is_file()):
-        return None
-    with Store(run.store_url) as store:
-        task = store.read(run.name).task(evaluation.task_id)
-    return task if task is not None and len(task.candidates) == len(evaluation.scores) else None
 
 
 def _find_task(evalset: Path, evaluation: Evaluation) -> Task:
@@ -113,7 +122,7 @@ def _find_task(evalset: Path, evaluation: Evaluation) -> Task:
     return task
 
 
-def _show_list(file: ResultsFile) -> None:
+def _show_list(found: _Results) -> None:
     from debate.cli.console import line, open_console, table
     from debate.cli.render_debate import candidate
 
@@ -121,8 +130,7 @@ def _show_list(file: ResultsFile) -> None:
     for column in made.columns[3:]:
         column.justify = "right"
     made.columns[0].overflow = "fold"
-    for found in file.lines():
-        evaluation = found.evaluation()
+    for _, evaluation in found.read(None):
         selected = evaluation.selected
         cells = (
             evaluation.task_id,
@@ -134,5 +142,5 @@ def _show_list(file: ResultsFile) -> None:
         )
         made.add_row(*(line(cell) for cell in cells))
     if not made.rows:
-        raise InputError("holds no evaluation yet", file=file.path)
+        raise InputError("holds no evaluation yet", file=found.place)
     open_console().print(made)

@@ -109,7 +109,10 @@ def _parameters(make: Callable[..., Any]) -> tuple[dict[str, Any], bool]:
         return _parameters(owner)
     parameters = inspect.signature(make).parameters.values()
     typed = make if is_dataclass(make) or not inspect.isclass(make) else make.__init__
-    hints = get_type_hints(typed, include_extras=True)
+    try:
+        hints = get_type_hints(typed, include_extras=True)
+    except NameError:  # a type that is imported for type checkers alone: nothing is converted
+        hints = {}
     known = [each.name for each in parameters if each.kind not in (each.VAR_KEYWORD, each.VAR_POSITIONAL)]
     return {each: _bare(hints.get(each)) for each in known}, any(each.kind is each.VAR_KEYWORD for each in parameters)
 

@@ -25,13 +25,14 @@ from debate.evaluators.debate.evaluator import DebateEvaluator
 from debate.flow import Call
 from debate.registry import BACKENDS, EVALUATORS, FORMATS
 from debate.settings import declarations
+from debate.types import Sampling
 from debate.yaml_files import Located, as_input_error, read_yaml
 
 PANELS = ("Run", "Engine", "Debate")
 _SHARED = {"templates", "selection", "softmax_temperature", "retries", "ties"}
 """Settings of a debate that other evaluators have too; one that does not have it says so."""
-_SAMPLING = {"temperature": "temperature", "top_p": "top_p", "reply_tokens": "max_tokens"}
-"""Settings that are fields of `Sampling`, by their names there."""
+_SAMPLING = {{"max_tokens": "reply_tokens"}.get(each.name, each.name): each for each in declarations(Sampling)}
+"""The settings of `Sampling` by their names here; `max_tokens` is the run's budget."""
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 
 
@@ -72,13 +73,14 @@ def _setting(
 class ModelSettings(BaseModel):
     """Where one model runs."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
-    model: str | None = None
-    """None is the name under which personas ask for it."""
-    backend: str = "vllm"
-    base_url: str | None = None
-    engine_args: dict[str, Any] = {}
+    model: str | None = _setting(None, "Model name, or the folder of one.", "Engine", env="DEBATE_MODEL")
+    backend: str = _setting("vllm", f"{BACKENDS.names()}; a plain function answers as `scripted` does.", "Engine")
+    base_url: str | None = _setting(None, "Address of the model's server, for a backend that has one.", "Engine")
+    engine_args: dict[str, Any] = _setting(
+        {}, "Parameters of the backend, and of a server's retry policy.", "Engine", flag="--engine-arg"
+    )
 
     def open_backend(self, name: str | None = None) -> Backend:
         """The backend, not yet started.
@@ -92,32 +94,26 @@ class ModelSettings(BaseModel):
         if hasattr(found, "generate") and not inspect.isclass(found):
             return found
         make = found if inspect.isclass(found) else Scripted
-        given = dict(self.engine_args)
-        if make is not found:
-            given["fn"] = found
+        given = {**self.engine_args, **({} if make is found else {"fn": found})}
         parameters = inspect.signature(make).parameters
         if self.base_url is not None:
             if "base_url" not in parameters:
-                raise ConfigError(
-                    f"{self.backend} takes no address", field="base_url", hint="it is for a server's backend"
-                )
+                raise ConfigError("goes with the backend of a server", field="base_url", hint="such as openai")
             given["base_url"] = self.base_url
         model = self.model or name
-        if model is None and "model" in parameters and parameters["model"].default is inspect.Parameter.empty:
+        if model is not None and "model" in parameters:
+            given["model"] = model_folder(model)
+        elif "model" in parameters and parameters["model"].default is inspect.Parameter.empty:
             hint = (
                 "pass --model NAME, --model FOLDER or --model built-in (a small judge of small sums), or set "
                 "DEBATE_MODEL; `debate doctor` says what would run"
             )
             raise ConfigError("no model was given", field="model", hint=hint)
-        if model is not None and "model" in parameters:
-            given["model"] = model_folder(model)
         return cast("Backend", construct(make, given, self.backend, "engine_args"))
 
 
-class _RunLevel(BaseModel):
+class _RunLevel(ModelSettings):
     """The settings that are not a debate's."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, arbitrary_types_allowed=True)
 
     evaluator: str = _setting("debate", f"{EVALUATORS.names()}.")
     options: dict[str, Any] = _setting({}, "Parameters of an evaluator other than debate.", flag="--option")
@@ -148,27 +144,22 @@ class _RunLevel(BaseModel):
         None, "Seconds after which an evaluation stops asking.", may_change=True, gt=0
     )
     engine_restarts: int = _setting(3, "How often an engine that died is started again.", may_change=True, ge=0)
-    model: str | None = _setting(None, "Model name, or the folder of one.", "Engine", env="DEBATE_MODEL")
-    backend: str = _setting("vllm", f"{BACKENDS.names()}; a plain function answers as `scripted` does.", "Engine")
-    base_url: str | None = _setting(None, "Address of the model's server, for a backend that has one.", "Engine")
-    engine_args: dict[str, Any] = _setting(
-        {}, "Parameters of the backend, and of a server's retry policy.", "Engine", flag="--engine-arg"
-    )
     models: dict[str, ModelSettings] = _setting(
         {}, "Further models, by the names under which personas ask for them: NAME={backend: B, model: M}.", "Engine"
     )
-    temperature: float = _setting(0.7, "Sampling temperature, where a persona sets none.", "Debate", ge=0)
-    top_p: float | None = _setting(None, "Nucleus sampling, where a persona sets none.", "Debate", ge=0, le=1)
-    reply_tokens: int | None = _setting(None, "Longest reply; by default what the schema allows.", "Debate", ge=1)
 
 
 def _of_a_debate() -> Iterator[tuple[str, Any]]:
-    """The settings of a debate as fields of a model; its sampling is declared above, value by value."""
+    """The settings of a debate as fields of a model, those of its sampling among them."""
     for each in declarations(DebateEvaluator):
+        about: dict[str, Any] = {"flag": "--weight" if each.name == "weights" else None, **each.bounds}
+        declared = _setting(each.default, each.help, "Debate", may_change=not each.shapes_prompts, **about)
         if each.name != "sampling":
-            flag = "--weight" if each.name == "weights" else None
-            about: dict[str, Any] = {"flag": flag, "may_change": not each.shapes_prompts, **each.bounds}
-            yield each.name, (each.file_type, _setting(each.default, each.help, "Debate", **about))
+            yield each.name, (each.file_type, declared)
+            continue
+        for name, inner in _SAMPLING.items():
+            about = dict(inner.bounds)
+            yield name, (inner.file_type, _setting(getattr(each.default, inner.name), inner.help, "Debate", **about))
 
 
 if TYPE_CHECKING:
@@ -219,14 +210,16 @@ class RunSettings(_WithDebate):
             InputError: for what cannot work, or does not belong to this evaluator.
         """
         of_debate = {each.name for each in declarations(DebateEvaluator)} - {"sampling"}
-        is_debate = self.evaluator == "debate"
-        if is_debate and self.options:
-            hint = "its parameters are settings of their own: rounds, profile, ..."
-            raise ConfigError("do not belong to a debate", field="options", hint=hint)
-        for name in () if is_debate else self.model_fields_set & (of_debate - _SHARED):
-            raise ConfigError(f"belongs to a debate, not to the evaluator {self.evaluator}", field=name)
-        given = self.model_fields_set & ({*_SHARED} | {*_SAMPLING}) if not is_debate else of_debate | {*_SAMPLING}
-        values = {_SAMPLING.get(name, name): getattr(self, name) for name in sorted(given)}
+        if self.evaluator == "debate":
+            names = of_debate | _SAMPLING.keys()
+            if self.options:
+                hint = "its parameters are settings of their own: rounds, profile, ..."
+                raise ConfigError("do not belong to a debate", field="options", hint=hint)
+        else:
+            names = self.model_fields_set & (_SHARED | _SAMPLING.keys())
+            for name in self.model_fields_set & (of_debate - _SHARED):
+                raise ConfigError(f"belongs to a debate, not to the evaluator {self.evaluator}", field=name)
+        values = {_SAMPLING[name].name if name in _SAMPLING else name: getattr(self, name) for name in sorted(names)}
         evaluator = make_evaluator(self.evaluator, {**values, **self.options})
         evaluator.check()
         return evaluator
@@ -241,11 +234,6 @@ class RunSettings(_WithDebate):
             return {nobody.model: nobody}
         own = self.open_backend()
         return {own.model: own} | {name: each.open_backend(name) for name, each in self.models.items()}
-
-    def open_backend(self) -> Backend:
-        """The backend of the run's own model, not yet started."""
-        own = {name: getattr(self, name) for name in ModelSettings.model_fields}
-        return ModelSettings(**own).open_backend()
 
     def given(self) -> dict[str, Any]:
         """What was set, as plain data by which `debate resume` makes the same settings again."""

@@ -15,7 +15,7 @@ from debate.errors import ConfigError
 from debate.types import Candidate
 
 Nth = tuple[str, int]
-"""An instruction, and how many equal ones went before it."""
+"""An instruction, and how many equal ones precede it."""
 
 
 def alpaca_eval(records: Iterator[Record], files: Sequence[RecordFile]) -> Iterator[LocatedTask]:

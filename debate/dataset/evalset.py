@@ -1,6 +1,6 @@
 """An eval set: where its tasks are, in which format, read as a stream in one pass.
 
-Knows nothing of what is done with the tasks; ids are not compared here.
+Ids are not compared here.
 """
 
 from __future__ import annotations

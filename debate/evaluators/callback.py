@@ -19,7 +19,7 @@ from debate.evaluation import Evaluation
 from debate.evaluators.base import BaseEvaluator, RunContext
 from debate.evaluators.result import build_evaluation
 from debate.flow import Flow, call_function, gather
-from debate.scorers.scales import scale_of
+from debate.scorers.counting import scale_of
 from debate.settings import REQUIRED, describe_settings, documented, result_setting, setting
 from debate.types import Failure, Judgment, Scale, ScoreStatus, Task
 
@@ -77,19 +77,14 @@ class CallbackEvaluator(BaseEvaluator):
         """Call the function on every candidate, or once on all."""
         answers = yield from self._answers(task)
         found = [answer if isinstance(answer, Failure) else self._checked(answer) for answer in answers]
-        scores = np.array([self._worth(each) for each in found], dtype=np.float64)  # (J,)
+        results = [self._result(each) for each in found]
         return build_evaluation(
             self,
             task,
             run,
-            scores=scores,
-            statuses=[self._status(each) for each in found],
-            judgments=[
-                Judgment(candidates=(j,), failure=each)
-                if isinstance(each, Failure)
-                else Judgment(candidates=(j,), value=each)
-                for j, each in enumerate(found)
-            ],
+            scores=np.array([score for score, _ in results], dtype=np.float64),  # (J,)
+            statuses=[status for _, status in results],
+            judgments=[_judgment(j, each) for j, each in enumerate(found)],
         )
 
     def _answers(self, task: Task) -> Flow[Sequence[Any]]:
@@ -125,15 +120,11 @@ class CallbackEvaluator(BaseEvaluator):
             return Failure("out_of_range", f"{self._function_name} returned {score:g}, which is not in {ends}")
         return score
 
-    def _worth(self, found: float | Failure) -> float:
+    def _result(self, found: float | Failure) -> tuple[float, ScoreStatus]:
+        """A candidate's score and status."""
         if not isinstance(found, Failure):
-            return found
-        return math.nan if self.on_error is None else self.on_error.score
-
-    def _status(self, found: float | Failure) -> ScoreStatus:
-        if not isinstance(found, Failure):
-            return "ok"
-        return "failed" if self.on_error is None else "penalty"
+            return found, "ok"
+        return (math.nan, "failed") if self.on_error is None else (self.on_error.score, "penalty")
 
     @property
     def _function_name(self) -> str:
@@ -149,3 +140,8 @@ class CallbackEvaluator(BaseEvaluator):
             scale=[scale.low, None if math.isinf(scale.high) else scale.high, scale.higher_is_better],
             aggregation={"on_error": None if penalty is None else penalty.score},
         )
+
+
+def _judgment(j: int, found: float | Failure) -> Judgment:
+    is_failed = isinstance(found, Failure)
+    return Judgment(candidates=(j,), value=None if is_failed else found, failure=found if is_failed else None)

@@ -1,4 +1,4 @@
-"""Checks what an evaluator of anybody's returns, so that a fault in it fails one task with a sentence."""
+"""Checks of what an evaluator returns, so that a fault in it fails one task, with a sentence that says why."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy as np
 
 from debate.errors import ConfigError, EvaluatorError
-from debate.evaluation import Evaluation, plain
+from debate.evaluation import Evaluation, array_as_list
 from debate.evaluators.base import Evaluator, Footprint
 from debate.flow import Flow, RunContext
 from debate.types import Task
@@ -19,10 +19,10 @@ _ROUNDING = 1e-9
 
 
 def check_evaluator(evaluator: Evaluator) -> None:
-    """Refuse what is no evaluator, before anything is loaded.
+    """Refuse an object that is not an evaluator, before anything is loaded.
 
     Raises:
-        ConfigError: for a class in place of an instance, a missing member, or `models` that are no set of names.
+        ConfigError: for a class instead of an instance, a missing member, or `models` that are not a set of names.
     """
     if isinstance(evaluator, type):
         name = cast("type[Any]", evaluator).__name__
@@ -83,7 +83,7 @@ def _check_range(found: Evaluation) -> None:
 
 def _check_details(found: Evaluation) -> None:
     try:
-        json.dumps(plain(found.details), allow_nan=False)
+        json.dumps(dict(found.details), default=array_as_list)
     except (TypeError, ValueError, RecursionError) as error:
         raise EvaluatorError(f"`details` must be plain data: {error}") from None
     for member in found.members:

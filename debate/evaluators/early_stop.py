@@ -20,7 +20,7 @@ class EarlyStop:
     """Stops sampling once a value is high enough.
 
     A candidate with at least `min_samples` values is settled once their mean reaches `threshold`, and is not sampled
-    again. With `over="task"`, the candidates after its wave are not sampled either; they are `skipped`, without a score.
+    again. With `over="task"`, the candidates after its wave are `skipped`: not sampled, and without a score.
     """
 
     threshold: float = setting(0.95, "Mean at which to stop, from 0 (the scale's worse end) to 1.", gt=0, le=1)

@@ -62,6 +62,11 @@ class EnsembleEvaluator(BaseEvaluator):
         raise NotImplementedError
 
     @property
+    def side_by_side(self) -> tuple[Evaluator, ...]:
+        """Those of them that it asks at the same time."""
+        return self.evaluators
+
+    @property
     def scale(self) -> Scale:
         """The evaluators' scale if they share one, or else 0..10."""
         scales = {each.scale for each in self.evaluators}
@@ -78,7 +83,7 @@ class EnsembleEvaluator(BaseEvaluator):
 
     def footprint(self, task: Task) -> Footprint:
         """Upper bound of the evaluators' prompts side by side."""
-        each = [evaluator.footprint(task) for evaluator in self.evaluators]
+        each = [evaluator.footprint(task) for evaluator in self.side_by_side]
         return Footprint(
             characters=max(one.characters for one in each),
             replies=max(one.replies for one in each),

@@ -21,7 +21,7 @@ from debate.evaluators.base import Footprint, PromptingEvaluator
 from debate.flow import Block, Completion, Flow, Generate, Parsed, Prompt, generate_parsed
 from debate.parsing.values import ValueReader
 from debate.settings import describe_settings, setting
-from debate.templates import Templates, Trusted, delimiter_of
+from debate.templates import Templates, Trusted, delimiter_of, plain_number
 from debate.types import Judgment, Sampling, Scale, Task
 
 T = TypeVar("T")
@@ -156,7 +156,7 @@ class JudgePrompts:
 
 def rules(scale: Scale, reply_format: str) -> dict[str, Any]:
     """The variables of `NAME/system.j2`: the scale's ends, and the reply format."""
-    return {"low": _number(scale.low), "high": _number(scale.high), "reply_format": Trusted(reply_format)}
+    return {"low": plain_number(scale.low), "high": plain_number(scale.high), "reply_format": Trusted(reply_format)}
 
 
 def check(templates: Templates, template: str, rules: Mapping[str, Any], about: Mapping[str, Any]) -> None:
@@ -170,7 +170,3 @@ def check(templates: Templates, template: str, rules: Mapping[str, Any], about: 
     templates.check(task, {"x": "x", "context": ["context"], "delimiter": Trusted("delimiter")})
     templates.check(question, {**about, "delimiter": Trusted("delimiter")})
     templates.check(retry, {"error": "error"})
-
-
-def _number(value: float) -> int | float:
-    return int(value) if float(value).is_integer() else value

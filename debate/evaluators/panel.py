@@ -84,6 +84,11 @@ class PanelEvaluator(EnsembleEvaluator):
         """The members and their reserves."""
         return (*self.members.values(), *self.reserves.values())
 
+    @property
+    def side_by_side(self) -> tuple[Evaluator, ...]:
+        """The members; a reserve only takes the place of one that has failed."""
+        return tuple(self.members.values())
+
     def _check_weights(self, weights: object) -> None:
         if not isinstance(weights, Mapping) or cast("Mapping[str, Any]", weights).keys() != self.members.keys():
             raise ConfigError(f"needs one for each of {', '.join(self.members)}", field="weights")

@@ -8,7 +8,7 @@ What a reply is worth is read by `debate.parsing.values`; samples are reduced by
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -20,13 +20,14 @@ from debate.evaluators.base import RunContext
 from debate.evaluators.early_stop import EarlyStop
 from debate.evaluators.judge import TEMPLATE_HELP, JudgePrompts, JudgeSettings, check, judgment, reading, rules
 from debate.evaluators.result import build_evaluation
-from debate.flow import Block, Flow, Parsed, gather
+from debate.flow import Flow, Parsed, gather
 from debate.parsing.values import JsonField, ValueReader
 from debate.scoring.reducers import Reduction, confidence, reduce_samples, summarize
 from debate.settings import documented, result_setting, setting
 from debate.types import Scale, ScoreStatus, Task
 
 Duplicates = Literal["share", "zero", "evaluate"]
+Ask = Callable[[int, int], Flow[Parsed[float]]]
 
 
 @documented
@@ -76,31 +77,44 @@ class ValueEvaluator(JudgeSettings):
         """Value the candidates of `task`."""
         first = _first_of_equals(task) if self.duplicates != "evaluate" else tuple(range(len(task.candidates)))
         asked: dict[int, list[Parsed[float]]] = {j: [] for j in dict.fromkeys(first)}
-        unread = yield from self._ask_all(_Questions(self, task), asked)
+        unread = yield from self._ask_all(self._asker(task), asked)
         return self._evaluation(task, run, first, asked, unread)
 
-    def _ask_all(self, questions: _Questions, asked: dict[int, list[Parsed[float]]]) -> Flow[set[int]]:
+    def _asker(self, task: Task) -> Ask:
+        """Sample `s` of candidate `j` of the task, as a flow; each question is rendered once."""
+        prompts = JudgePrompts(self.prompt_templates, self.template, task, self.prompt_rules)
+        questions = [prompts.question({"candidate": each.text}, each.text) for each in task.candidates]
+        schema, read, occurrence = self.reader.schema(self.reasoning_chars), reading(self.reader), _occurrences(task)
+
+        def ask(j: int, s: int) -> Flow[Parsed[float]]:
+            # Candidates with equal texts have equal prompts: where each is sampled, they need keys of their own.
+            key = ("value", s, occurrence[j]) if occurrence[j] else ("value", s)
+            return self.ask(prompts, questions[j], read, schema=schema, key=key, candidate=j, sample=s)
+
+        return ask
+
+    def _ask_all(self, ask: Ask, asked: dict[int, list[Parsed[float]]]) -> Flow[set[int]]:
         """Sample every candidate into `asked`; returns those that an early stop skipped."""
         stop = self.early_stop
         if stop is None:
             places = [(j, s) for j in asked for s in range(self.samples)]
-            for (j, _), answer in zip(places, (yield from gather([questions.ask(*p) for p in places])), strict=True):
+            for (j, _), answer in zip(places, (yield from gather([ask(*p) for p in places])), strict=True):
                 asked[j].append(answer)
             return set()
         left = set(asked)
         for wave in stop.waves(list(asked)):
             left -= set(wave)
-            yield from self._wave(questions, wave, asked)
+            yield from self._wave(ask, wave, asked)
             if any(stop.ends(_values(asked[j]), self.reader.scale) for j in wave):
                 return left
         return set()
 
-    def _wave(self, questions: _Questions, wave: Sequence[int], asked: dict[int, list[Parsed[float]]]) -> Flow[None]:
+    def _wave(self, ask: Ask, wave: Sequence[int], asked: dict[int, list[Parsed[float]]]) -> Flow[None]:
         """Sample every candidate of a wave, again and again those that are not settled."""
         assert self.early_stop is not None
         active = list(wave)
         for s in range(self.samples):
-            answers = yield from gather([questions.ask(j, s) for j in active])
+            answers = yield from gather([ask(j, s) for j in active])
             for j, answer in zip(active, answers, strict=True):
                 asked[j].append(answer)
             active = [j for j in active if not self.early_stop.is_settled(_values(asked[j]), self.reader.scale)]
@@ -164,28 +178,6 @@ class ValueEvaluator(JudgeSettings):
     def prompt_rules(self) -> dict[str, Any]:
         """The variables of the system template."""
         return rules(self.reader.scale, self.reader.instruction)
-
-
-class _Questions:
-    """The questions on one task's candidates, each rendered once."""
-
-    def __init__(self, evaluator: ValueEvaluator, task: Task) -> None:
-        self._evaluator = evaluator
-        self._task = task
-        self._prompts = JudgePrompts(evaluator.prompt_templates, evaluator.template, task, evaluator.prompt_rules)
-        self._schema = evaluator.reader.schema(evaluator.reasoning_chars)
-        self._blocks: dict[int, Block] = {}
-        self._occurrence = _occurrences(task)
-
-    def ask(self, j: int, s: int) -> Flow[Parsed[float]]:
-        """Sample `s` of candidate `j`."""
-        if j not in self._blocks:
-            text = self._task.candidates[j].text
-            self._blocks[j] = self._prompts.question({"candidate": text}, text)
-        # Equal texts have equal prompts: one that is valued by itself all the same is another sample.
-        key = ("value", s, self._occurrence[j]) if self._occurrence[j] else ("value", s)
-        read, schema = reading(self._evaluator.reader), self._schema
-        return self._evaluator.ask(self._prompts, self._blocks[j], read, schema=schema, key=key, candidate=j, sample=s)
 
 
 def _first_of_equals(task: Task) -> tuple[int, ...]:

@@ -119,9 +119,8 @@ class VoteEvaluator(JudgeSettings):
         scores = self._scores(counted, n) if len(counted) >= self.quorum or not cast else np.full(n, np.nan)  # (J,)
         if n == 1 and not cast:
             scores = np.full(1, self.scale.high)  # a single candidate wins without a ballot
-        return build_evaluation(
-            self, task, run, scores=scores, judgments=samples, details={"ballots": _figures(samples)}
-        )
+        details = {"ballots": _figures(samples)}
+        return build_evaluation(self, task, run, scores=scores, judgments=samples, details=details)
 
     def _to_cast(self, task: Task, run: RunContext) -> list[_Ballot]:
         everybody = tuple(range(len(task.candidates)))

@@ -13,7 +13,7 @@ The memory of a run: opened for it, counting ages to the run's beginning and tok
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from debate.backends import Backend, Call
+from debate.dataset.build import LocatedTask
 from debate.dataset.evalset import EvalSet
 from debate.engine import Engine
 from debate.errors import BackendUnavailableError, ConfigError, TaskError
@@ -30,7 +31,7 @@ from debate.flow import Completion
 from debate.jobs.rescore import rescore
 from debate.jobs.results import ResultsFile
 from debate.jobs.run_directory import RunDirectory
-from debate.runtime.budget import Budget
+from debate.runtime.limits import Budget
 from debate.runtime.run_registry import settings_digest
 from debate.runtime.runner import Retriever
 from debate.sql.connect import without_password
@@ -114,8 +115,17 @@ class Run:
             StoreError: when something could not be recorded; what was recorded before is kept.
         """
         folder = self._folder(watcher)
-        if (is_new := not (folder.path / "run.json").exists()) and self.evalset is not None:
-            self._check(self.evalset)  # every fault of the eval set is met before anything is made
+        makes_store = folder.store is None and not Path(folder.store_url).exists()
+        try:
+            return self._execute(folder, backends, watcher)
+        except TaskError:  # the run could not begin
+            if makes_store:
+                folder.remove_store()
+            raise
+
+    def _execute(
+        self, folder: RunDirectory, backends: Mapping[str, Backend], watcher: RunListener
+    ) -> tuple[RunDirectory, Totals]:
         with Store(folder.store_url) as store:
             models = {name: backend.model for name, backend in backends.items()}
             identity: dict[str, Any] = {"evaluator": self.evaluator.describe(), "models": models}
@@ -124,21 +134,13 @@ class Run:
             record = store.run(folder.name, identity, seed=self.seed)
             try:
                 self._read_evalset(record)
-                if is_new and self.fork:
+                if self.fork and folder.is_new:
                     self._inherit(store, record, watcher)
                 folder.write(seed=self.seed, today=record.context.today, identity=identity)
                 self._run(backends, store, record, folder, watcher)
                 return folder, record.totals()
             finally:
                 record.close()
-
-    def _check(self, evalset: EvalSet) -> None:
-        """Read every task, and ask the evaluator whether it can evaluate it."""
-        for task, file, line in evalset.tasks():
-            try:
-                check_task([self.evaluator], task)
-            except TaskError as error:
-                raise TaskError(error.problem, file=file, line=line, field=error.field, hint=error.hint) from None
 
     def _folder(self, watcher: RunListener) -> RunDirectory:
         found = RunDirectory.read(self.folder)
@@ -157,10 +159,25 @@ class Run:
         """Take the tasks into the run, unless it has read the very same eval set before."""
         if self.evalset is None:
             return
-        digest = self.evalset.digest()
-        if record.about.get("evalset_digest") != digest:
-            about = {"evalset": str(self.evalset.path), "evalset_digest": digest}
-            record.read_evalset(self.evalset.tasks(), lambda: about)
+        before = record.about.get("evalset_digest")
+        if before is not None and before == self.evalset.digest():
+            return
+        reading, path = self.evalset.read(), str(self.evalset.path)
+        try:
+            record.read_evalset(self._checked(reading), lambda: {"evalset": path, "evalset_digest": reading.digest()})
+        except BaseException:
+            record.discard_if_empty()
+            raise
+
+    def _checked(self, tasks: Iterable[LocatedTask]) -> Iterator[LocatedTask]:
+        """The tasks; one that the evaluator cannot evaluate is an error with its place."""
+        for located in tasks:
+            try:
+                check_task([self.evaluator], located.task)
+            except TaskError as error:
+                place = {"file": located.file, "line": located.line}
+                raise TaskError(error.problem, **place, field=error.field, hint=error.hint) from None
+            yield located
 
     def _inherit(self, store: Store, record: StoredRun, watcher: RunListener) -> None:
         parent = RunDirectory.existing(self.folder)

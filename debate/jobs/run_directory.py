@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import platform
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -81,6 +82,18 @@ class RunDirectory:
     def results(self) -> Path:
         """The file of its results."""
         return self.path / "results.jsonl"
+
+    @property
+    def is_new(self) -> bool:
+        """Whether no run has been written down here."""
+        return not (self.path / "run.json").exists()
+
+    def remove_store(self) -> None:
+        """Remove the store of a run that could not begin, and the folder if nothing else is in it."""
+        for file in self.path.glob(f"{STORE_FILE}*"):
+            file.unlink()
+        with suppress(OSError):
+            self.path.rmdir()
 
     def write(self, **more: Any) -> None:
         """Write `run.json`, whole or not at all. A password in the store's address is left out.

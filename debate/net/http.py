@@ -6,17 +6,19 @@ every text that may be shown.
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import os
+import socket
 import time
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import urlsplit
 
 from debate.errors import BackendError, ConfigError
 from debate.hashing import ById
 from debate.net.retry import RetryPolicy, TransportError, error_from_status
-from debate.net.urls import check_base_url
 
 if TYPE_CHECKING:
     import httpx2
@@ -135,10 +137,10 @@ class AsyncJsonClient(Endpoint):
         except httpx2.HTTPError as error:
             raise self.failed(error) from None
         finally:
-            if self._idle is None:
-                await client.aclose()
-            else:
+            if self.is_open:
                 self._idle.append(client)
+            else:
+                await client.aclose()
 
     @property
     def is_open(self) -> bool:
@@ -203,6 +205,47 @@ class JsonClient(Endpoint):
     def _given_up(self, error: TransportError) -> BackendError:
         everywhere = error.reason == "no_connection" or (error.is_fatal and error.status != 404)
         return error.as_unavailable(self.base_url) if everywhere else error.as_call_error(self.base_url)
+
+
+def check_base_url(url: str) -> str:
+    """The URL of a server without a slash at its end.
+
+    Link-local addresses are refused: clouds keep credentials there.
+
+    Raises:
+        ConfigError: for another scheme, no host, a user name, password, query or fragment in it, or a host that is, or
+            resolves to, a link-local address.
+    """
+    # What is refused is not shown: it may hold a password.
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError as error:
+        raise ConfigError(f"cannot be read: {error}", field="base_url") from None
+    if parts.username is not None or parts.password is not None:
+        hint = "put the key in the environment"
+        raise ConfigError("must hold no user name and password", field="base_url", hint=hint)
+    if parts.query or parts.fragment:
+        raise ConfigError("must hold no query (?) and no fragment (#)", field="base_url")
+    if parts.scheme not in ("http", "https"):
+        raise ConfigError("must begin with http:// or https://", field="base_url")
+    if not host:
+        raise ConfigError("names no host", field="base_url")
+    if not url.isprintable() or " " in url:
+        raise ConfigError("must hold no spaces and control characters", field="base_url")
+    for address in _addresses(host, port or (443 if parts.scheme == "https" else 80)):
+        if address.is_link_local:
+            raise ConfigError(f"{host} is a link-local address ({address}), which is refused", field="base_url")
+    return url.rstrip("/")
+
+
+def _addresses(host: str, port: int) -> list[ipaddress.IPv4Address | ipaddress.IPv6Address]:
+    try:
+        found = [str(entry[4][0]) for entry in socket.getaddrinfo(host, port, proto=socket.IPPROTO_TCP)]
+    except (OSError, UnicodeError):
+        return []  # a name that does not resolve is reported when it is called
+    plain = [ipaddress.ip_address(address.partition("%")[0]) for address in found]
+    return [getattr(address, "ipv4_mapped", None) or address for address in plain]
 
 
 def encoded(body: Mapping[str, Any]) -> bytes:

@@ -1,5 +1,5 @@
-"""Reads what judges reply when they are not debating: a value, a vote, a comparison, the score of a step.
+"""Reads models' replies: a turn of a debate, a value, a ballot, a step's score; and makes the schemas they follow.
 
-Each reader returns exactly what was said, or raises `ReplyError` with a reason; none clamps, fills in or guesses, and a
-reply that could not be read is never worth 0. One kind of reply a module; they know nothing of prompts or models.
+Each reader returns exactly what the reply says, or raises `ReplyError` with a reason. None clamps, completes or
+guesses, and an unreadable reply is never worth 0.
 """

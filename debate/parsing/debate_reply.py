@@ -1,9 +1,6 @@
-"""Checks what a judge replied against what was asked, and writes the JSON schema it is asked to follow.
+"""Parses an agent's reply in a debate, and makes the JSON schema that it follows.
 
-`parse_reply` returns exactly what was said or raises `ReplyError`; it never clamps, fills in or guesses. Knows nothing
-of prompts, models or retries, and of candidates and components only their names. The reply format:
-
-    {"overall": str, "candidates": {label: {"comment": str, "scores": {component: number}}}}
+{"overall": str, "candidates": {label: {"comment": str, "scores": {component: number}}}}
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Finds the one JSON value in what a model wrote.
 
-A ladder, each rung tried when the one before it fails: the whole text as JSON, the one object that stands in a fence or
-in prose, several objects that agree, and the one object with its harmless damage mended (`debate.parsing.json_repair`).
-
-It knows nothing of what the value should hold.
+Each step is tried when the one before it fails: the whole text as JSON, the one object that stands in a fence or in
+prose, several objects that agree, and the one object with its harmless damage repaired. For a repair the library
+json-repair proposes a value; it counts only if it holds, token for token, what stands in the text. So a repair can drop
+a comma or change a kind of quotation mark, but cannot touch a number, move a word, or open or close a container.
 """
 
 from __future__ import annotations
@@ -12,10 +12,29 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import suppress
+from typing import cast
 
-from debate.parsing.json_repair import COMMENT, FLAGS, STRING, repair_json
-from debate.parsing.json_values import decode, unreadable
+from debate.parsing.json_values import NonJsonToken, Number, decode, shown, unreadable
 
+_MAX_REPAIRED = 8_000  # json-repair needs quadratic time for some texts
+
+_FLAGS = re.VERBOSE | re.DOTALL | re.ASCII
+_STRING = r""" "[^"\\]*+(?:\\.[^"\\]*+)*+" | '[^'\\]*+(?:\\.[^'\\]*+)*+' """
+_COMMENT = r" //[^\n]*+ | \#[^\n]*+ | /\*.*?\*/ "
+"""What hides brackets in damaged JSON, as pieces of a pattern with `_FLAGS`."""
+
+_WORD = r"""(?:(?!//|/\*)[^\s"'{}\[\](),:\#])++"""
+_TOKEN = re.compile(
+    rf"""(?P<gap>[\s,:]++ | {_COMMENT})
+    | (?P<string>{_STRING})
+    | (?P<bracket>[{{}}\[\]])
+    | (?P<number>-?(?:0|[1-9]\d*+)(?:\.\d++)?(?:[eE][+-]?\d++)?(?=[ \t]*+(?:[\n\r,}}\]]|//|/\*|\#)))
+    | (?P<bare>{_WORD}(?:[ \t]++{_WORD})*+)
+    | (?P<other>.)""",
+    _FLAGS,
+)
+"""The tokens of damaged JSON. `bare` is text without quotation marks; `other` a parenthesis, which json-repair takes
+for a tuple of Python, in quadratic time."""
 MAX_CHARS = 1_000_000
 """Longer replies are refused unread."""
 _MAX_DEPTH = 32
@@ -26,7 +45,7 @@ _THINKING = re.compile(r"<think>(.*?</think>)?", re.DOTALL)
 _PROSE_MARK = re.compile(r"`{3,}|\[\s*+\{|[{}]")
 _ARRAY_END = re.compile(r"\s*+\]")
 _BRACKET = re.compile(
-    rf"""(?:[^"'{{}}\[\]/\#]++ | {STRING} | {COMMENT} | /(?![/*]))*+ (?P<bracket>[{{}}\[\]])?""", FLAGS
+    rf"""(?:[^"'{{}}\[\]/\#]++ | {_STRING} | {_COMMENT} | /(?![/*]))*+ (?P<bracket>[{{}}\[\]])?""", _FLAGS
 )
 """Up to the next bracket outside strings and comments; None when a string or a comment never ends."""
 
@@ -111,10 +130,93 @@ def _may_be_object(group: str) -> bool:
 
 
 def _agreed(objects: list[str]) -> object:
-    """The value that all objects have. A damaged one among several is not mended: nobody knows which is meant."""
+    """The value that all objects have. A damaged one among several is not repaired: it is unknown which is meant."""
     if len(objects) <= _MAX_OBJECTS:
         with suppress(json.JSONDecodeError):
             first, *others = map(decode, objects)
             if all(other == first for other in others):
                 return first
     raise unreadable("ambiguous", "The reply holds several objects that differ; give one JSON object and nothing else.")
+
+
+class _Mismatch(Exception):
+    """The repaired value is not what the text says."""
+
+
+def repair_json(group: str) -> object:
+    """The value of one {...} group, sound or with harmless damage.
+
+    Raises:
+        ReplyError: `not_json`, with where the damage is; or as `decode`.
+    """
+    try:
+        return decode(group)
+    except json.JSONDecodeError as error:
+        with suppress(_Mismatch):
+            return _repaired(group)
+        damage = f"{error.msg} near {shown(group[max(error.pos - 15, 0) : error.pos + 15])}"
+        raise unreadable("not_json", f"The reply is not valid JSON: {damage}.") from None
+
+
+def _repaired(group: str) -> object:
+    if len(group) > _MAX_REPAIRED:
+        raise _Mismatch
+    import json_repair  # here, for few replies need it and it is slow to import
+
+    tokens = list(_tokens(group))
+    try:
+        value: object = json_repair.loads(group, skip_json_loads=True)
+    except Exception as error:  # whatever a third party's parser meets in arbitrary text, the text stays unreadable
+        raise _Mismatch from error
+    return _align(value, iter(tokens))  # the brace that closes the value is the last token of the group
+
+
+def _tokens(group: str) -> Iterator[object]:
+    """What the text says, in order: brackets as `NonJsonToken`, numbers as `Number`, strings decoded."""
+    for token in _TOKEN.finditer(group):
+        if token.lastgroup == "bracket":
+            yield NonJsonToken(token[0])
+        elif token.lastgroup == "number":
+            yield Number.written(token[0])
+        elif token.lastgroup == "string":
+            yield _unquoted(token[0])
+        elif token.lastgroup == "bare":
+            yield token[0]
+        elif token.lastgroup == "other":
+            raise _Mismatch
+
+
+def _unquoted(literal: str) -> str:
+    """The text of a string in quotation marks of either kind. An escape that JSON does not know is refused."""
+    body = re.sub(r"\\.|\"", lambda m: {"\\'": "'", '"': '\\"'}.get(m[0], m[0]), literal[1:-1], flags=re.DOTALL)
+    try:
+        return cast("str", decode(f'"{body}"'))
+    except json.JSONDecodeError:
+        raise _Mismatch from None
+
+
+def _align(value: object, tokens: Iterator[object]) -> object:
+    """The value with its numbers as they were written, if its tokens are the next of `tokens`."""
+    if isinstance(value, dict):
+        _expect(NonJsonToken("{"), tokens)
+        members: dict[str, object] = {}
+        for key, member in cast("dict[str, object]", value).items():
+            _expect(key, tokens)
+            members[key] = _align(member, tokens)
+        _expect(NonJsonToken("}"), tokens)
+        return members
+    if isinstance(value, list):
+        _expect(NonJsonToken("["), tokens)
+        items = [_align(item, tokens) for item in cast("list[object]", value)]
+        _expect(NonJsonToken("]"), tokens)
+        return items
+    said = next(tokens, None)
+    plain = said.value if isinstance(said, Number) else said
+    if isinstance(value, bool) or value is None or plain != value:
+        raise _Mismatch
+    return said
+
+
+def _expect(wanted: object, tokens: Iterator[object]) -> None:
+    if next(tokens, None) != wanted:
+        raise _Mismatch

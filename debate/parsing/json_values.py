@@ -1,10 +1,7 @@
-"""One JSON text as a value, with every number as it was written.
+"""Decodes one JSON text, and keeps every number as it was written.
 
-Python's own decoder does the reading; what it would pass over in silence is kept or refused: a number keeps its
-literal, NaN and Infinity are marks, a key that stands twice is an error. `refusal` makes that error, here and for those
-who look at the value afterwards.
-
-It does not know where in a reply the text was found, or what value was asked for.
+Python's own decoder does the reading; what it would accept silently is kept or refused: a number keeps its literal, NaN
+and Infinity are tokens of their own, a duplicate key is an error.
 """
 
 from __future__ import annotations
@@ -50,7 +47,7 @@ def decode(text: str) -> object:
 
 
 def shown(value: object) -> str:
-    """A value in a few words, for a message."""
+    """A value in a few words, for an error message."""
     if isinstance(value, dict | list):
         return "an object" if isinstance(value, dict) else "a list"
     if isinstance(value, str):

@@ -1,4 +1,4 @@
-"""JSON schemas that grammar engines take and that models can follow. Knows nothing of what a reply means."""
+"""Makes JSON schemas that grammar engines accept and that models can follow."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _CHARACTER = r"[^\u0000-\u0009\u000b-\u001f]"
 
 
 def object_of(properties: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """An object with exactly these members, in the order in which they are to be written."""
+    """Schema of an object with exactly these members, in the order in which they are to be written."""
     return {
         "type": "object",
         "properties": dict(properties),
@@ -19,7 +19,7 @@ def object_of(properties: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def bounded_text(chars: int) -> dict[str, Any]:
-    """A string of at most so many characters."""
+    """Schema of a string of at most `chars` characters."""
     # Not maxLength: under it grammar engines forbid quotation marks and newlines in the string; under this pattern some
     # permit their escapes. xgrammar 0.2.8 makes no grammar of more than 128 repetitions, hence the sixty-fours.
     groups = (chars - 63) // 64 if chars > 128 else 0
@@ -28,5 +28,5 @@ def bounded_text(chars: int) -> dict[str, Any]:
 
 
 def number_in(low: float, high: float) -> dict[str, Any]:
-    """A number, ends included."""
+    """Schema of a number from `low` to `high`, ends included."""
     return {"type": "number", "minimum": low, "maximum": high}

@@ -1,7 +1,4 @@
-"""The pieces that replies are made of: a number in a range, the text inside a tag, the last line.
-
-It does not know what a reply is about.
-"""
+"""Reads parts of a reply: a number in a range, the text inside a tag, the last line."""
 
 from __future__ import annotations
 

@@ -1,12 +1,11 @@
-"""Readers of a value: from a judge's reply on one candidate to a number on a scale.
+"""Reads what a judge's reply says one candidate, or one step of reasoning, is worth.
 
     LabelMap({"sure": 20, "likely": 1, "impossible": 0.001})     the label on the last line
     NumberLine(0, 10)                                            the number on the last line
     TagNumber("score", -100, 100)                                the number inside <score>...</score>
     JsonField("value", 0, 20)                                    the number under a key of the one JSON object
 
-Each is called with the reply and how it ended, returns the value, or raises `ReplyError`. They know nothing of samples:
-`debate.scoring.reducers` reduces those.
+Each is called with the reply and how it ended, returns the value, or raises `ReplyError`.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from __future__ import annotations
 import string
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, cast
+from typing import Any, ClassVar, Protocol, cast
 
 from debate.errors import ConfigError
 from debate.parsing.json_extract import extract_json
@@ -65,16 +64,16 @@ class LabelMap:
 
     @property
     def scale(self) -> Scale:
-        """From the least to the most valuable label."""
+        """The range from the least to the most valuable label."""
         return Scale(min(self.values.values()), max(self.values.values()))
 
     @property
     def instruction(self) -> str:
-        """Think, then one of the labels."""
+        """Asks for a last line with one of the labels."""
         return f"End with a line that holds one of these words and nothing else: {', '.join(self.values)}."
 
     def schema(self, reasoning_chars: int) -> None:
-        """No JSON."""
+        """None: the reply is no JSON."""
 
     def describe(self) -> dict[str, Any]:
         """The reader as plain data."""
@@ -94,29 +93,40 @@ class LabelMap:
         return known[said]
 
 
+class _NumberReader:
+    """Reads a number from `low` to `high`."""
+
+    kind: ClassVar[str]
+    low: float
+    high: float
+
+    @property
+    def scale(self) -> Scale:
+        """The range from `low` to `high`."""
+        return Scale(self.low, self.high)
+
+    def schema(self, reasoning_chars: int) -> dict[str, Any] | None:
+        """None: the reply is no JSON."""
+
+    def describe(self) -> dict[str, Any]:
+        """The reader as plain data."""
+        own = {name: value for name, value in vars(self).items() if name not in ("low", "high")}
+        return {"kind": self.kind, **own, "low": float(self.low), "high": float(self.high)}
+
+
 @dataclass(frozen=True)
-class NumberLine:
+class NumberLine(_NumberReader):
     """The one number on the last line that is not blank: `7`, `Score: **7/10**`, `Thus the coherency score is 7.`."""
+
+    kind = "number"
 
     low: float = 0.0
     high: float = 10.0
 
     @property
-    def scale(self) -> Scale:
-        """From `low` to `high`."""
-        return Scale(self.low, self.high)
-
-    @property
     def instruction(self) -> str:
-        """Think, then the number."""
+        """Asks for a last line with the number."""
         return f"End with a line that holds one number from {self.low:g} to {self.high:g} and nothing else."
-
-    def schema(self, reasoning_chars: int) -> None:
-        """No JSON."""
-
-    def describe(self) -> dict[str, Any]:
-        """The reader as plain data."""
-        return {"kind": "number", "low": float(self.low), "high": float(self.high)}
 
     def __call__(self, reply: str, *, finish_reason: str = "stop") -> float:
         """The number.
@@ -128,29 +138,19 @@ class NumberLine:
 
 
 @dataclass(frozen=True)
-class TagNumber:
+class TagNumber(_NumberReader):
     """The number inside the last `<tag>...</tag>`."""
+
+    kind = "tag"
 
     tag: str
     low: float = 0.0
     high: float = 10.0
 
     @property
-    def scale(self) -> Scale:
-        """From `low` to `high`."""
-        return Scale(self.low, self.high)
-
-    @property
     def instruction(self) -> str:
-        """Analysis, then the number, each in tags."""
+        """Asks for an analysis, then the number, each in tags."""
         return f"Reply with\n<analysis>your analysis</analysis>\n<{self.tag}>the number</{self.tag}>"
-
-    def schema(self, reasoning_chars: int) -> None:
-        """No JSON."""
-
-    def describe(self) -> dict[str, Any]:
-        """The reader as plain data."""
-        return {"kind": "tag", "tag": self.tag, "low": float(self.low), "high": float(self.high)}
 
     def __call__(self, reply: str, *, finish_reason: str = "stop") -> float:
         """The number.
@@ -162,37 +162,30 @@ class TagNumber:
 
 
 @dataclass(frozen=True)
-class JsonField:
+class JsonField(_NumberReader):
     """The number under a key of the one JSON object in the reply, which may hold other keys."""
+
+    kind = "json"
 
     key: str
     low: float = 0.0
     high: float = 10.0
 
     @property
-    def scale(self) -> Scale:
-        """From `low` to `high`."""
-        return Scale(self.low, self.high)
-
-    @property
     def instruction(self) -> str:
-        """Reasoning, then the number."""
+        """Asks for an object with reasoning, then the number."""
         form = f'{{"reasoning": "<what is right, what is wrong or missing>", "{self.key}": <number>}}'
         return f"Reply with one JSON object and nothing else:\n{form}"
 
     def schema(self, reasoning_chars: int) -> dict[str, Any]:
-        """Reasoning, then the number."""
+        """Schema of an object with reasoning, then the number."""
         return object_of({"reasoning": bounded_text(reasoning_chars), self.key: number_in(self.low, self.high)})
-
-    def describe(self) -> dict[str, Any]:
-        """The reader as plain data."""
-        return {"kind": "json", "key": self.key, "low": float(self.low), "high": float(self.high)}
 
     def __call__(self, reply: str, *, finish_reason: str = "stop") -> float:
         """The number.
 
         Raises:
-            ReplyError: those of `debate.parsing.json_extract.read_value`; missing_key, not_a_number or out_of_range.
+            ReplyError: those of `extract_json`; missing_key, not_a_number or out_of_range.
         """
         value = extract_json(reply, finish_reason=finish_reason)
         if not isinstance(value, dict):
@@ -208,3 +201,21 @@ class JsonField:
 
 def _bare(label: str) -> str:
     return label.strip(string.whitespace + string.punctuation).casefold()
+
+
+_ANSWERS = {"yes": True, "no": False}
+
+
+def read_is_solved(reply: str, *, finish_reason: str = "stop") -> bool:
+    """Whether the step is said to be the complete solution: yes or no inside `<is solved>` or `<is_solved>`.
+
+    Capitals, blanks and a full stop do not matter.
+
+    Raises:
+        ReplyError: no_tag, cut_off, or unknown_label for another answer.
+    """
+    said = tagged(reply, "is solved", "is_solved", finish_reason=finish_reason)
+    answer = said.strip(" \t\r\n.!*`\"'").casefold()
+    if answer not in _ANSWERS:
+        raise unreadable("unknown_label", f"Inside <is solved> stands {shown(said)}; give yes or no.")
+    return _ANSWERS[answer]

@@ -1,1 +1,1 @@
-"""How flows run: the runner drives them, the scheduler runs many at once, admission bounds how many are open."""
+"""Runs flows: the runner drives them, the scheduler evaluates many tasks at once within limits."""

@@ -1,7 +1,7 @@
-"""An event loop in a thread of its own, so that plain functions can use async parts wherever they are called.
+"""Runs an event loop in a thread of its own, so that plain functions can call async code anywhere.
 
 An engine's backend belongs to one loop. Callers may have none (a script), one of their own (a notebook, a server), or
-several threads; all of them reach the engine through here. Knows nothing of what it runs.
+several threads; all of them reach the engine through here.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ def settings_digest(evaluator: Evaluator) -> str:
 
 
 Recorded = tuple[RunJournal | None, str]
-"""A record, and the digest of the evaluator's settings; None where nothing is recorded."""
+"""A run's journal and the digest of the evaluator's settings; None where nothing is recorded."""
 
 
 class RunRegistry:
@@ -86,7 +86,7 @@ class RunRegistry:
             }
 
     def close(self) -> None:
-        """Let others work on the runs; closes the store if it was opened here."""
+        """Release the runs, and close the store if it was opened here."""
         with self._lock:
             for _, record in self._runs.values():
                 record.close()

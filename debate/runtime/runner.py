@@ -8,13 +8,17 @@ by address and attempt, never by the order of arrival: resuming a run sends the 
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
+import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from debate.backends.base import Backend
+from debate.concurrency.daemon_thread import in_daemon_thread
 from debate.errors import ENDS_A_RUN, CallError, ConfigError, DebateError
 from debate.evaluation import Evaluation, failed
 from debate.evaluators.base import Evaluator
@@ -22,11 +26,11 @@ from debate.evaluators.contract import check_evaluation, checked_flow
 from debate.flow import Call, CallFunction, Completion, Flow, Gather, Generate, Recall, RunContext
 from debate.hashing import ById, derive, digest
 from debate.journal import Address, CallKey, Journal, format_address, recall_hash
-from debate.runtime.budget import Budget
-from debate.runtime.functions import FunctionExecutor
+from debate.runtime.limits import Budget
 from debate.types import Failure, Memory, Task, Usage
 
 _log = logging.getLogger("debate")
+_MOST_THREADS = 16
 T = TypeVar("T")
 Observer = Callable[[Call, Completion], None]
 """Called with every completion of a backend, once it is recorded."""
@@ -242,3 +246,50 @@ def failed_by(error: Exception, evaluator: Evaluator, task: Task) -> Evaluation:
 def _with_usage(value: Any, usage: Usage, seconds: float) -> Any:
     """An evaluation with the usage and the time of its own flow; any other value as it is."""
     return replace(value, usage=usage, seconds=round(seconds, 6)) if isinstance(value, Evaluation) else value
+
+
+class FunctionExecutor:
+    """Runs users' functions for flows: coroutines on the event loop, plain functions in threads of their own.
+
+    A plain function that takes too long cannot be ended; its thread is abandoned, and delays neither other calls nor
+    the end of the process. An instance belongs to the event loop that it is first used on.
+    """
+
+    def __init__(self) -> None:
+        self._room = asyncio.Semaphore(_MOST_THREADS)
+
+    async def compute(self, request: CallFunction) -> Any:
+        """What the function returns, or a failure where it raises or takes too long."""
+        name = getattr(request.function, "__name__", type(request.function).__name__)
+        try:
+            if inspect.iscoroutinefunction(request.function):
+                return await _within(request.function(*request.arguments), request.seconds)
+            async with self._room:  # its time begins when it does
+                answer = await _within(
+                    in_daemon_thread(partial(request.function, *request.arguments), "debate-function"), request.seconds
+                )
+            if inspect.isawaitable(answer):
+                answer = await _within(answer, request.seconds)
+            return answer
+        except ENDS_A_RUN:
+            raise
+        except _TooLong:
+            return Failure("timeout", f"{name} took longer than {request.seconds:g} s")
+        except Exception as error:
+            _log.debug("%s raised", name, exc_info=error)
+            return Failure("raised", f"{name} raised {type(error).__name__}: {error}")
+
+
+class _TooLong(Exception):
+    """The time of a call is up."""
+
+
+async def _within(work: Awaitable[Any], seconds: float | None) -> Any:
+    began = time.monotonic()
+    try:
+        async with asyncio.timeout(seconds):
+            return await work
+    except TimeoutError:
+        if time.monotonic() - began < (math.inf if seconds is None else seconds):
+            raise  # the function's own
+        raise _TooLong from None

@@ -15,7 +15,7 @@ from debate.evaluation import Evaluation, failed
 from debate.evaluators.base import Evaluator
 from debate.evaluators.contract import checked_footprint
 from debate.journal import RunJournal
-from debate.runtime.admission import Admission
+from debate.runtime.limits import Admission
 from debate.runtime.runner import Runner, failed_by
 from debate.types import Failure, Task
 
@@ -93,7 +93,7 @@ async def _recorded(runner: Runner, job: EvaluationRequest) -> Evaluation:
 
 
 class _Scheduler:
-    """One stream under way. A job waits for room in the feeder, so that jobs start in order."""
+    """State of one stream. A job waits for admission in the feeder, so that jobs start in order."""
 
     def __init__(self, runner: Runner, admission: Admission, jobs: Iterable[EvaluationRequest]) -> None:
         self.runner = runner

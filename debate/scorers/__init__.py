@@ -12,15 +12,17 @@
 from __future__ import annotations
 
 from debate.scorers.counting import (
+    ERRORS,
+    F1,
     count_keywords,
     country_names,
     frequency_errors,
     keyword_count_errors,
+    scale_of,
     set_intersection_errors,
     sorting_errors,
+    tagged_f1,
 )
-from debate.scorers.scales import ERRORS, F1, scale_of
-from debate.scorers.tagged import tagged_f1
 
 __all__ = [
     "ERRORS",

@@ -1,4 +1,4 @@
-"""Counts errors in an answer that is a list of numbers or a table of counts: sorting, intersection, keywords.
+"""Scores text answers by counting: sorting, intersection, keywords, and the F1 of two tagged scores.
 
 The tasks and their scores are those of graph-of-thoughts (Besta et al. 2023). Arguments are texts as a model writes
 them.
@@ -6,26 +6,63 @@ them.
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from functools import lru_cache
 from importlib.resources import files
 from itertools import pairwise
-from typing import Any, cast
+from statistics import fmean
+from typing import Any, TypeVar, cast
 
-from debate.errors import ReplyError, TaskError
+from debate.errors import ConfigError, ReplyError, TaskError
 from debate.parsing.json_extract import extract_json
 from debate.parsing.json_values import Number, shown, unreadable
-from debate.scorers.scales import ERRORS, scored_on
+from debate.parsing.text import read_number, tagged
+from debate.types import Scale
+
+Scorer = TypeVar("Scorer", bound=Callable[..., float])
+
+ERRORS = Scale(0.0, math.inf, higher_is_better=False)
+"""Counts of errors: 0 is perfect, and there is no worst."""
+F1 = Scale(0.0, 10.0)
+"""The harmonic mean of two scores on 0..10."""
+
+
+def scored_on(scale: Scale) -> Callable[[Scorer], Scorer]:
+    """Mark a scorer with the scale of its results, for `scale_of`.
+
+    @scored_on(ERRORS)
+    def my_errors(answer: str) -> float: ...
+    """
+
+    def mark(scorer: Scorer) -> Scorer:
+        setattr(scorer, "scale", scale)  # noqa: B010 - a function has no such attribute for the type checker
+        return scorer
+
+    return mark
+
+
+def scale_of(scorer: Callable[..., Any]) -> Scale:
+    """The scale that a scorer was marked with.
+
+    Raises:
+        ConfigError: when it was not.
+    """
+    scale = getattr(scorer, "scale", None)
+    if not isinstance(scale, Scale):
+        name = getattr(scorer, "__name__", repr(scorer))
+        raise ConfigError(f"the scorer {name} does not say on which scale it scores", hint="mark it with scored_on")
+    return scale
 
 
 @scored_on(ERRORS)
 def sorting_errors(original: str, answer: str) -> int:
     """Errors of `answer` as `original` in ascending order; 0 is perfect.
 
-    sum over numbers of |how often in answer - how often in original|, plus the neighbours in the answer that stand in
+    sum over numbers of |how often in answer - how often in original|, plus the neighbors in the answer that stand in
     the wrong order. Both are texts such as `[3, 1, 2]`; the answer's list may stand among words.
 
     Raises:
@@ -147,3 +184,36 @@ def given_list(text: str, field: str) -> list[Decimal]:
         return read_list(text)
     except ReplyError as error:
         raise TaskError(error.message, field=field) from None
+
+
+@scored_on(F1)
+def tagged_f1(reply: str | Sequence[str], tags: Sequence[str]) -> float:
+    """F1 of the two scores between two tags, `2ab / (a + b)`, on 0..10; 10 is perfect, 0 when either is 0.
+
+        <Redundancy>8</Redundancy> ... <Retained>6</Retained>        6.857
+
+    reply: the judge's reply, or several samples of it; then a and b are the means over those that can be read, both
+    scores of each. tags: their two names, without brackets.
+
+    Raises:
+        ReplyError: when no sample can be read; with the reason of the last (no_tag, not_a_number, out_of_range, ...).
+        ConfigError: when there are not two tags.
+    """
+    if isinstance(tags, str) or len(tags) != 2:
+        raise ConfigError(f"must be two names, got {tags!r}", field="tags")
+    replies = [reply] if isinstance(reply, str) else list(reply)
+    pairs: list[tuple[float, float]] = []
+    fault = unreadable("empty", "There is no reply to read.")
+    for text in replies:
+        try:
+            pairs.append((_score(text, tags[0]), _score(text, tags[1])))
+        except ReplyError as error:
+            fault = error
+    if not pairs:
+        raise fault
+    a, b = (fmean(scores) for scores in zip(*pairs, strict=True))
+    return 2 * a * b / (a + b) if a + b else 0.0
+
+
+def _score(text: str, tag: str) -> float:
+    return read_number(tagged(text, tag), F1.low, F1.high)

@@ -21,7 +21,7 @@ Rule = Literal["mean", "weighted", "worst"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PanelScores:
-    """What a panel came to on J candidates."""
+    """A panel's scores of J candidates, and its agreement."""
 
     scores: FloatArray
     """(J,), NaN where no member scored."""

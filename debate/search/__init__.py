@@ -9,9 +9,7 @@ the same search again asks only for what is missing. `beam_flow` and `depth_firs
 `Engine.adrive` and `gather`. `examples/game24.py` is a whole example.
 """
 
-from debate.search.beam import beam, beam_flow
-from debate.search.depth_first import depth_first, depth_first_flow
-from debate.search.thoughts import Level, Propose, SearchResult, Thought
+from debate.search.thoughts import Level, Propose, SearchResult, Thought, beam, beam_flow, depth_first, depth_first_flow
 
 __all__ = [
     "Level",

@@ -1,10 +1,10 @@
-"""Thoughts, and how a search proposes and values them."""
+"""Searches over thoughts: breadth first with a beam, and depth first (Yao et al. 2023)."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -15,6 +15,7 @@ from debate.evaluators.base import Evaluator
 from debate.flow import Flow, call_function, gather
 from debate.hashing import digest
 from debate.runtime.run_registry import InRun
+from debate.selection import keep_best, tied_at_cut
 from debate.types import Failure, Task
 
 P = ParamSpec("P")
@@ -51,12 +52,12 @@ class Level:
     tied_at_cut: tuple[int, ...]
     """Indices that share the score at which the frontier was cut: the order of proposal chose among them."""
     evaluation: Evaluation | None
-    """None where there was nothing to be valued."""
+    """None where there were no thoughts."""
 
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """What a search came to."""
+    """Result of a search."""
 
     best: tuple[Thought, ...]
     """Solved ones, if any, or else the last frontier; best first."""
@@ -69,7 +70,7 @@ class SearchResult:
         return sum(level.evaluation.usage.calls for level in self.levels if level.evaluation is not None)
 
 
-def proposed(propose: Propose, x: str, parents: Sequence[Thought]) -> Flow[list[Thought]]:
+def _proposed(propose: Propose, x: str, parents: Sequence[Thought]) -> Flow[list[Thought]]:
     """The thoughts that may come after some others; a text that is proposed twice belongs to the first parent.
 
     Raises:
@@ -90,7 +91,7 @@ def proposed(propose: Propose, x: str, parents: Sequence[Thought]) -> Flow[list[
     return list(found.values())
 
 
-def valued(
+def _valued(
     engine: Engine, evaluator: Evaluator, x: str, thoughts: Sequence[Thought], run: InRun
 ) -> Flow[tuple[list[Thought], Evaluation | None]]:
     """The thoughts with their scores: candidates of one task, evaluated and recorded like any other."""
@@ -112,7 +113,7 @@ def valued(
     return [Thought(each.text, score, each.parent) for each, score in zip(thoughts, scores, strict=True)], evaluation
 
 
-def driven(search: Callable[Concatenate[Engine, P], Flow[T]]) -> Callable[Concatenate[Engine, P], T]:
+def _driven(search: Callable[Concatenate[Engine, P], Flow[T]]) -> Callable[Concatenate[Engine, P], T]:
     """A search that the engine drives to its end."""
 
     @wraps(search)
@@ -122,7 +123,155 @@ def driven(search: Callable[Concatenate[Engine, P], Flow[T]]) -> Callable[Concat
     return drive
 
 
-def require(name: str, value: int) -> None:
+def _require(name: str, value: int) -> None:
     """Refuse a number below 1."""
     if value < 1:
         raise ConfigError(f"must be at least 1, got {value}", field=name)
+
+
+def beam_flow(
+    engine: Engine,
+    x: str,
+    propose: Propose,
+    evaluator: Evaluator,
+    *,
+    width: int = 5,
+    depth: int = 3,
+    root: str = "",
+    is_solved: Solves | None = None,
+    run: InRun = None,
+) -> Flow[SearchResult]:
+    """Search from `root`, level by level.
+
+    Args:
+        engine: evaluates; give it a store and a `run` to have the search recorded and resumable.
+        x: the problem.
+        propose: what may come after a thought.
+        evaluator: of any kind; all thoughts of a level are the candidates of one task.
+        width: thoughts kept of each level; the best by the evaluator's scale, and among equals the first proposed.
+        depth: levels at most.
+        root: the text to begin with.
+        is_solved: ends the search at the first level that holds a solution.
+        run: as in `Engine.evaluate`; each level is a task of it.
+    """
+    _require("width", width)
+    _require("depth", depth)
+    frontier = [Thought(root)]
+    levels: list[Level] = []
+    for _ in range(depth):
+        thoughts = yield from _proposed(propose, x, frontier)
+        if not thoughts:
+            break
+        level = yield from _level(engine, evaluator, x, thoughts, width, run)
+        levels.append(level)
+        ranked = [level.thoughts[j] for j in level.kept]
+        solved = [each for each in level.thoughts if is_solved is not None and is_solved(x, each.text)]
+        if solved:
+            ahead = [each for each in ranked if each in solved]
+            return SearchResult((*ahead, *(each for each in solved if each not in ahead)), True, tuple(levels))
+        frontier = ranked
+        if not frontier:
+            break
+    return SearchResult(tuple(frontier), False, tuple(levels))
+
+
+beam = _driven(beam_flow)
+"""`beam_flow`, driven by its engine."""
+
+
+def _level(
+    engine: Engine, evaluator: Evaluator, x: str, thoughts: list[Thought], width: int, run: InRun
+) -> Flow[Level]:
+    scored, evaluation = yield from _valued(engine, evaluator, x, thoughts, run)
+    scores = [thought.score for thought in scored]
+    is_rising = evaluator.scale.higher_is_better
+    kept = keep_best(scores, width, is_rising)
+    return Level(tuple(scored), tuple(kept), tuple(tied_at_cut(scores, width, is_rising)), evaluation)
+
+
+@dataclass
+class _Search:
+    engine: Engine
+    x: str
+    propose: Propose
+    evaluator: Evaluator
+    is_solved: Solves
+    width: int
+    depth: int
+    threshold: float
+    max_visits: int
+    run: InRun
+    levels: list[Level] = field(default_factory=list[Level])
+    visits: int = 0
+    best: Thought | None = None
+    """The deepest, and of equally deep ones the first visited."""
+
+    def visit(self, thought: Thought) -> Flow[Thought | None]:
+        """The first solution below a thought, or None."""
+        self.visits += 1
+        if self.best is None or len(thought.path) > len(self.best.path):
+            self.best = thought
+        if self.is_solved(self.x, thought.text):
+            return thought
+        if len(thought.path) >= self.depth:
+            return None
+        for child in (yield from self._children(thought)):
+            if self.visits >= self.max_visits:
+                return None
+            solution = yield from self.visit(child)
+            if solution is not None:
+                return solution
+        return None
+
+    def _children(self, thought: Thought) -> Flow[list[Thought]]:
+        """What may come next and is good enough, best first; all valued in one batch."""
+        thoughts = yield from _proposed(self.propose, self.x, [thought])
+        scored, evaluation = yield from _valued(self.engine, self.evaluator, self.x, thoughts, self.run)
+        if not scored:
+            return []
+        scale = self.evaluator.scale
+        ranked = keep_best([each.score for each in scored], self.width, scale.higher_is_better)
+        kept = [j for j in ranked if scale.to_unit(scored[j].score or 0.0) >= self.threshold]
+        self.levels.append(Level(tuple(scored), tuple(kept), (), evaluation))
+        return [scored[j] for j in kept]
+
+
+def depth_first_flow(
+    engine: Engine,
+    x: str,
+    propose: Propose,
+    evaluator: Evaluator,
+    is_solved: Solves,
+    *,
+    width: int = 5,
+    depth: int = 3,
+    threshold: float = 0.0,
+    max_visits: int = 100,
+    root: str = "",
+    run: InRun = None,
+) -> Flow[SearchResult]:
+    """Search from `root` until the first solution.
+
+    Args:
+        engine: evaluates; see `beam_flow`.
+        x: the problem.
+        propose: what may come after a thought.
+        evaluator: of any kind; the children of a thought are the candidates of one task.
+        is_solved: whether a thought is a solution.
+        width: children looked into of each thought, at most.
+        depth: thoughts on a path, at most.
+        threshold: children below it are not looked into; on the evaluator's scale as 0 (worst) to 1.
+        max_visits: thoughts looked into in all, at most.
+        root: the text to begin with.
+        run: as in `Engine.evaluate`.
+    """
+    for name, value in (("width", width), ("depth", depth), ("max_visits", max_visits)):
+        _require(name, value)
+    search = _Search(engine, x, propose, evaluator, is_solved, width, depth, threshold, max_visits, run)
+    solution = yield from search.visit(Thought(root))
+    best = solution or search.best
+    return SearchResult(() if best is None else (best,), solution is not None, tuple(search.levels))
+
+
+depth_first = _driven(depth_first_flow)
+"""`depth_first_flow`, driven by its engine."""

@@ -1,4 +1,4 @@
-"""Validate, improve, validate again (Besta et al. 2023), as a flow.
+"""Validates and improves a text in turns (Besta et al. 2023), as a flow.
 
 Every attempt is recorded. The result may still be invalid, and says so.
 """
@@ -53,7 +53,7 @@ def validate_and_improve(
         improve: makes a better text of one: plain, async, or a flow that asks the model.
         tries: improvements at most; with 0 the text is only validated.
 
-    A validator that raises ends it, with `is_valid` None; so does an improvement that raises.
+    A validator that raises ends the flow, with `is_valid` None; so does an improvement that raises.
     """
     attempts: list[Attempt] = []
     for left in range(tries, -1, -1):

@@ -60,7 +60,7 @@ class Schema:
         """Make or update the tables. A SQLite file of an older version is copied first, to `FILE.REVISION.bak`.
 
         Raises:
-            StoreError: for a database of a newer version, or one that holds something else.
+            StoreError: for a database of a newer version, or one that holds something else or something damaged.
         """
         if connection.dialect.name == "postgresql":  # two processes may make the tables at once
             connection.execute(select(func.pg_advisory_xact_lock(_LOCK)))
@@ -94,7 +94,11 @@ class Schema:
         config.attributes.update(connection=connection, version_table=self.version_table)
         if not inspect(connection).has_table(self.version_table):
             command.stamp(config, before)
-        command.upgrade(config, "head")
+        try:
+            command.upgrade(config, "head")
+        except ValueError as error:  # what is recorded is not as that version wrote it
+            hint = "start anew in another place; the version that wrote it can still read it"
+            raise StoreError(f"{described(connection.engine.url)}: cannot be migrated: {error}", hint=hint) from error
 
 
 def _back_up(connection: Connection, before: str) -> None:

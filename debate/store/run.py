@@ -83,6 +83,12 @@ class StoredRun:
         self.evalset_revision = revision
         return count
 
+    def discard_if_empty(self) -> None:
+        """Delete a run that has no tasks."""
+        tasks = select(TASKS.c.position).where(TASKS.c.run_id == RUNS.c.id)
+        empty = delete(RUNS).where(RUNS.c.id == self._run_id, ~tasks.exists())
+        self._database.run(lambda connection: connection.execute(empty))
+
     def pending(self, settings: str) -> Iterator[Task]:
         """Tasks without an evaluation under these settings, in order; what is recorded of them is read along."""
         return self._tasks(or_(EVALUATIONS.c.settings.is_(None), EVALUATIONS.c.settings != settings), settings)
@@ -143,12 +149,6 @@ class StoredRun:
             for row in rows
         ]
 
-    def task(self, task_id: str) -> Task | None:
-        """A task by its id."""
-        query = select(TASKS.c.data).where(TASKS.c.run_id == self._run_id, TASKS.c.task_id == task_id)
-        data = self._database.run(lambda connection: connection.execute(query).scalar())
-        return None if data is None else as_task(task_id, data)
-
     # ---- evaluations
 
     async def open(self, task: Task, settings: str) -> SqlTaskJournal:
@@ -170,16 +170,20 @@ class StoredRun:
             kept.finished = kept_evaluation(row.evaluation)
         return kept
 
-    def results(self, settings: str | None = None) -> Iterator[tuple[Task, Evaluation]]:
-        """Every evaluated task of the latest revision with its evaluation, in the order of the tasks.
-
-        `settings` leaves out what was evaluated under others.
-        """
-        for row, _ in self._each(_under(settings), lambda _, rows: rows):
+    def results(self, task_id: str | None = None) -> Iterator[tuple[Task, Evaluation]]:
+        """Every evaluated task of the latest revision with its evaluation, in the order of the tasks; or one alone."""
+        which = _under(None) if task_id is None else _under(None) & (TASKS.c.task_id == task_id)
+        for row, _ in self._each(which, lambda _, rows: rows):
             yield as_task(row.task_id, row.data), kept_evaluation(row.evaluation)
 
+    def evaluated(self) -> list[str]:
+        """The ids of the tasks that `results` yields."""
+        query = self._with_evaluations().where(self._latest, _under(None)).order_by(TASKS.c.position)
+        ids = query.with_only_columns(TASKS.c.task_id)
+        return self._database.run(lambda connection: list(connection.execute(ids).scalars()))
+
     def result_lines(self, settings: str | None = None) -> Iterator[str]:
-        """The JSON of every evaluation that `results` yields."""
+        """The JSON of the evaluations under these settings, or any, in the order of the tasks."""
         return (row.evaluation for row, _ in self._each(_under(settings), lambda _, rows: rows))
 
     def reopen_failed(self) -> int:

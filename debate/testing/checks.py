@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import json
 import math
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -14,8 +13,9 @@ import numpy as np
 
 from debate.backends.base import Backend
 from debate.backends.scripted import Scripted
-from debate.errors import CallError
+from debate.errors import CallError, ConfigError, EvaluatorError
 from debate.evaluation import Evaluation
+from debate.evaluators import contract
 from debate.evaluators.base import Evaluator, Footprint, check_task
 from debate.flow import Call, Completion, Prompt, RunContext, Segment
 from debate.parsing.schema import bounded_text, number_in, object_of
@@ -52,20 +52,27 @@ def check_evaluator(evaluator: Evaluator, tasks: Sequence[Task], reply: Callable
     for task in tasks:
         check_task([evaluator], task)
         asked, journal = Recorder(reply), DictJournal()
-        first = _run(_runner(evaluator, asked).drive(_flow(evaluator, task)))
+        first = asyncio.run(_runner(evaluator, asked).drive(_asserted(contract.checked_flow, evaluator, task, _RUN)))
         _check_evaluation(first, evaluator, task)
-        _check_footprint(evaluator.footprint(task), asked.calls)
+        _check_footprint(_asserted(contract.checked_footprint, evaluator, task), asked.calls)
         _check_repeated(evaluator, task, first, Recorder(reply), asked, journal)
         _check_replayed(evaluator, task, first, journal)
         for n in {0, len(asked.calls) - 1} if asked.calls else ():
             _check_failing(evaluator, task, reply, n)
 
 
+def _asserted(check: Callable[..., T], *arguments: Any) -> T:
+    """What the engine's own check says, as an assertion."""
+    try:
+        return check(*arguments)
+    except (ConfigError, EvaluatorError) as error:
+        raise AssertionError(str(error)) from error
+
+
 def _check_settings(evaluator: Evaluator) -> None:
-    assert not inspect.isclass(evaluator), f"{evaluator!r} is a class: pass an instance"
+    _asserted(contract.check_evaluator, evaluator)
     assert evaluator.name and isinstance(evaluator.name, str), f"`name` is a string, not {evaluator.name!r}"
     assert isinstance(evaluator.scale, Scale), f"`scale` is a Scale, not {evaluator.scale!r}"
-    assert isinstance(evaluator.models, frozenset), f"`models` is a frozenset of names, not {evaluator.models!r}"
     evaluator.check()
     said = evaluator.describe()
     try:
@@ -75,34 +82,17 @@ def _check_settings(evaluator: Evaluator) -> None:
     assert again == json.loads(json.dumps(evaluator.describe())), "`describe` says the same each time"
 
 
-def _flow(evaluator: Evaluator, task: Task) -> Any:
-    flow = evaluator.flow(task, _RUN)
-    assert inspect.isgenerator(flow), f"`flow` is a generator function, and returned {type(flow).__name__}"
-    return flow
-
-
 def _runner(evaluator: Evaluator, reply: Callable[[Call], Any]) -> Runner:
     return Runner({name: Scripted(reply, model=name) for name in ("scripted", *sorted(evaluator.models))}, _RUN)
 
 
-def _run(work: Coroutine[Any, Any, T]) -> T:
-    return asyncio.run(work)
-
-
-def _check_evaluation(found: object, evaluator: Evaluator, task: Task) -> None:
-    assert isinstance(found, Evaluation), f"the flow returns an Evaluation, not {type(found).__name__}"
-    assert found.task_id == task.id, f"`task_id` is the task's: {task.id!r}, not {found.task_id!r}"
-    shape = (len(task.candidates),)
-    for name in ("scores", "probabilities"):
-        array = getattr(found, name)
-        assert np.shape(array) == shape, f"`{name}` has the shape {shape}, not {np.shape(array)}"
-    scored = found.scores[~np.isnan(found.scores)]
-    low, high = evaluator.scale.low, evaluator.scale.high
-    assert ((scored >= low) & (scored <= high)).all(), f"scores lie in {low} to {high} or are NaN: {found.scores}"
+def _check_evaluation(returned: object, evaluator: Evaluator, task: Task) -> None:
+    found = _asserted(contract.check_evaluation, returned, task)
+    assert found.scale == evaluator.scale, f"`scale` is the evaluator's: {evaluator.scale}, not {found.scale}"
+    scored = np.flatnonzero(~np.isnan(found.scores)).tolist()
     total = float(np.sum(found.probabilities))
-    assert math.isclose(total, 1.0 if len(scored) else 0.0, abs_tol=1e-9), f"probabilities sum to 1, not {total}"
-    selectable = {*np.flatnonzero(~np.isnan(found.scores)).tolist()} or {None}
-    assert found.selected in selectable, f"`selected` is a candidate with a score, or None: {found.selected}"
+    assert math.isclose(total, 1.0 if scored else 0.0, abs_tol=1e-9), f"probabilities sum to 1, not {total}"
+    assert found.selected in (scored or [None]), f"`selected` is a candidate with a score, or None: {found.selected}"
     text = found.to_json()
     assert Evaluation.from_dict(json.loads(text)).to_json() == text, "the evaluation survives JSON"
 
@@ -118,17 +108,17 @@ def _check_footprint(footprint: Footprint, calls: Sequence[Call]) -> None:
 def _check_repeated(
     evaluator: Evaluator, task: Task, first: Evaluation, again: Recorder, asked: Recorder, journal: DictJournal
 ) -> None:
-    second = _run(_runner(evaluator, again).evaluate(evaluator, task, journal))
+    second = asyncio.run(_runner(evaluator, again).evaluate(evaluator, task, journal))
     one, other = (sorted((call.prompt_hash, call.seed) for call in each.calls) for each in (asked, again))
     assert one == other, "the same task asks for the same prompts under the same seeds"
-    assert _plain(second) == _plain(first), "the same replies give the same evaluation"
+    assert _are_equal(second, first), "the same replies give the same evaluation"
 
 
 def _check_replayed(evaluator: Evaluator, task: Task, first: Evaluation, journal: DictJournal) -> None:
     asked = Recorder()
-    replayed = _run(_runner(evaluator, asked).evaluate(evaluator, task, DictJournal(journal.entries)))
+    replayed = asyncio.run(_runner(evaluator, asked).evaluate(evaluator, task, DictJournal(journal.entries)))
     assert not asked.calls, f"recorded answers are replayed, yet {len(asked.calls)} calls were made"
-    assert _plain(replayed) == _plain(first), "recorded answers give the same evaluation"
+    assert _are_equal(replayed, first), "recorded answers give the same evaluation"
 
 
 def _check_failing(evaluator: Evaluator, task: Task, reply: Callable[[Call], Any], n: int) -> None:
@@ -141,15 +131,18 @@ def _check_failing(evaluator: Evaluator, task: Task, reply: Callable[[Call], Any
             raise CallError("refused", "this call fails")
         return asked(call)
 
-    found = _run(_runner(evaluator, faulty).evaluate(evaluator, task))
+    found = asyncio.run(_runner(evaluator, faulty).evaluate(evaluator, task))
     raised = [failure.message for failure in found.failures if failure.reason == "evaluator_error"]
     assert not raised, f"a failed call is a value, not an exception: {raised}"
     assert found.status != "ok", f"after the failure of call {n} the status is partial or failed, not ok"
 
 
-def _plain(evaluation: Evaluation) -> str:
-    members = tuple(replace(member, seconds=0.0) for member in evaluation.members)
-    return replace(evaluation, seconds=0.0, members=members).to_json()
+def _timeless(evaluation: Evaluation) -> Evaluation:
+    return replace(evaluation, seconds=0.0, members=tuple(map(_timeless, evaluation.members)))
+
+
+def _are_equal(one: Evaluation, other: Evaluation) -> bool:
+    return _timeless(one).to_json() == _timeless(other).to_json()
 
 
 def check_backend(backend: Backend, refused: str | None = None) -> None:
@@ -168,7 +161,7 @@ def check_backend(backend: Backend, refused: str | None = None) -> None:
 
     >>> check_backend(OpenAICompatible("m", f"{server.url}/v1"))
     """
-    _run(_check_backend(backend, refused))
+    asyncio.run(_check_backend(backend, refused))
 
 
 async def _check_backend(backend: Backend, refused: str | None) -> None:

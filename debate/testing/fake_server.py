@@ -132,6 +132,7 @@ class FakeServer:
     """The server, in a thread of its own while the `with` block lasts.
 
     Attributes:
+        behavior: what happens to the next requests; may be set at any time.
         requests: those that came, in order.
         most_at_once: the most requests that were open at the same time.
 
@@ -150,7 +151,7 @@ class FakeServer:
         self.requests: list[Request] = []
         self.most_at_once = 0
         self.port = port
-        self._behavior = behavior or properly
+        self.behavior = behavior or properly
         self._delay = delay
         self._at_once = 0
         self._schema: dict[str, Any] | None = None
@@ -223,7 +224,7 @@ class FakeServer:
         return request
 
     async def _answer(self, request: Request, writer: asyncio.StreamWriter) -> None:
-        reply = self._behavior(request) or self._proper(request)
+        reply = self.behavior(request) or self._proper(request)
         if reply.action == "send":
             await asyncio.sleep(self._delay)
             writer.write(_bytes_of(reply))

@@ -151,12 +151,12 @@ def measure(engine: Engine, backend: VLLM, order: Any, tasks: list[Task], conver
     watch = Attainable(backend, backend.block_size)
     engine.on_completion = watch
     stats = backend.stats
-    steps_before, running_before = stats.crowded_steps, stats.crowded_running
+    steps_before, running_before = stats.saturated_steps, stats.saturated_running
     began = time.perf_counter()
     evaluations = engine.evaluate_batch(tasks, evaluator)
     seconds = time.perf_counter() - began
     engine.on_completion = None
-    steps, running = stats.crowded_steps - steps_before, stats.crowded_running - running_before
+    steps, running = stats.saturated_steps - steps_before, stats.saturated_running - running_before
     return Figures(
         order=order,
         evaluations=evaluations,

@@ -32,7 +32,7 @@ from debate.evaluators.base import Evaluator, RunContext
 from debate.evaluators.steps.prompted import PromptedSteps
 from debate.flow import Completion
 from debate.hashing import derive
-from debate.runtime.admission import Admission
+from debate.runtime.limits import Admission
 from debate.runtime.runner import Runner
 from debate.runtime.scheduler import EvaluationRequest, stream
 

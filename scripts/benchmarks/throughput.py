@@ -39,7 +39,7 @@ from debate.backends import VLLM, Call, Capacity
 from debate.evaluators.base import RunContext
 from debate.flow import Completion
 from debate.hashing import derive
-from debate.runtime.admission import Admission
+from debate.runtime.limits import Admission
 from debate.runtime.runner import Runner
 from debate.runtime.scheduler import EvaluationRequest, stream
 
@@ -200,7 +200,7 @@ async def _send(vllm: VLLM, turn: Recorded) -> Completion:
 
 async def timed(vllm: VLLM, arm: Callable[[], Awaitable[list[Completion]]]) -> Result:
     """One arm from a cold prefix cache."""
-    await vllm.forget_prefixes()
+    await vllm.reset_prefix_cache()
     began = time.perf_counter()
     completions = await arm()
     seconds = time.perf_counter() - began

@@ -8,12 +8,14 @@ from typing import Any
 from conforming import originals
 from conforming.cases import Input, numbers
 from conforming.verdicts import Answer
-from debate.parsing.step_scores import read_is_solved, read_step_score
-from debate.scoring.reducers import reduce_steps, step_accuracy
+from debate.parsing.values import TagNumber, read_is_solved
+from debate.scoring.reducers import STEP_SCALE, reduce_steps, step_accuracy
+
+SCORE = TagNumber("score", STEP_SCALE.low, STEP_SCALE.high)
 
 
 def step_score(given: Input, literal: bool) -> Any:
-    return (originals.x1_step_score if literal else read_step_score)(given["reply"])
+    return (originals.x1_step_score if literal else SCORE)(given["reply"])
 
 
 def is_solved(given: Input, literal: bool) -> Any:

@@ -14,8 +14,9 @@ from debate.backends.cached import Cached
 from debate.errors import CallError
 from debate.flow import Completion, Prompt, Segment
 from debate.store import Store
+from debate.testing import Recorder, reply_for
 from debate.types import Sampling, Usage
-from tests.small_flows import Counted, by_seed, debates, plain, tasks
+from tests.small_flows import debates, plain, tasks
 
 
 @pytest.fixture
@@ -44,19 +45,19 @@ class Memory:
 
 
 def test_a_hit_gives_the_same_evaluation_as_a_miss_and_asks_nothing(store: Store) -> None:
-    script = Counted()
+    script = Recorder()
     with Engine(Scripted(script), cache=store.cache()) as engine:
         first = [plain(each) for each in engine.evaluate_batch(tasks(3), debates())]
         asked = len(script.calls)
         second = [plain(each) for each in engine.evaluate_batch(tasks(3), debates())]
     assert second == first
     assert len(script.calls) == asked == 12
-    with Engine(Scripted(by_seed)) as engine:
+    with Engine(Scripted(reply_for)) as engine:
         assert [plain(each) for each in engine.evaluate_batch(tasks(3), debates())] == first
 
 
 def test_another_seed_or_another_model_asks_anew(store: Store) -> None:
-    script = Counted()
+    script = Recorder()
     for seed, model in ((1, "a"), (2, "a"), (1, "b"), (1, "a")):
         with Engine(Scripted(script, model=model), cache=store.cache(), seed=seed) as engine:
             engine.evaluate_batch(tasks(1), debates(rounds=1))

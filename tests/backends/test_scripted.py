@@ -10,8 +10,9 @@ from debate import Engine, Sampling, Task
 from debate.backends import Call, Scripted
 from debate.errors import BackendUnavailableError, CallError
 from debate.flow import Completion, Prompt, Segment
+from debate.testing import Recorder, reply_for
 from debate.types import Usage
-from tests.small_flows import Counted, by_seed, debates
+from tests.small_flows import debates
 
 BLOCK = (Segment("You are asked: ", is_content=False), Segment("why?", is_content=True))
 CALL = Call(
@@ -80,9 +81,9 @@ def test_being_cancelled_is_no_failed_call() -> None:
 
 def test_a_debate_tells_the_script_what_each_call_is_about() -> None:
     def unreadable_once(call: Call) -> str:
-        return "what?" if (call.info["agent"], call.info["attempt"]) == ("Reader", 0) else by_seed(call)
+        return "what?" if (call.info["agent"], call.info["attempt"]) == ("Reader", 0) else reply_for(call)
 
-    script = Counted(unreadable_once)
+    script = Recorder(unreadable_once)
     with Engine(Scripted(script, model="judge")) as engine:
         engine.evaluate(Task("x", ["one", "two"], id="t"), debates(rounds=1, candidate_order="fixed"))
     assert [(call.info["round"], call.info["agent"], call.info["attempt"]) for call in script.calls] == [
@@ -102,7 +103,7 @@ def test_a_debate_tells_the_script_what_each_call_is_about() -> None:
 
 
 def test_the_labels_stand_in_the_order_in_which_the_agent_sees_the_candidates() -> None:
-    script = Counted()
+    script = Recorder()
     with Engine(Scripted(script)) as engine:
         engine.evaluate(Task("x", ["first", "second", "third"]), debates(rounds=1, candidate_order="rotate"))
     for call in script.calls:

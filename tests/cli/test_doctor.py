@@ -12,7 +12,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from debate.cli import environment as installation
+from debate.cli import environment
 from debate.cli.doctor import doctor
 
 app = typer.Typer()
@@ -28,12 +28,12 @@ class Machine:
         self.torchvision_fault: str | None = None
         self.memory: tuple[int, int] | None = (16 * 2**30, 8 * 2**30)
         self.has_vllm_module = True
-        patch.setattr(installation, "version_of", lambda name: self.versions.get(name))  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
-        patch.setattr(installation, "can_find", self.can_find)
-        patch.setattr(installation, "nvidia_gpus", lambda: self.gpus)
-        patch.setattr(installation, "torchvision_fault", lambda: self.torchvision_fault)
-        patch.setattr(installation, "memory_bytes", lambda: self.memory)
-        patch.setattr(installation, "cpu_cores", lambda: 6)
+        patch.setattr(environment, "version_of", lambda name: self.versions.get(name))  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+        patch.setattr(environment, "can_find", self.can_find)
+        patch.setattr(environment, "nvidia_gpus", lambda: self.gpus)
+        patch.setattr(environment, "torchvision_fault", lambda: self.torchvision_fault)
+        patch.setattr(environment, "memory_bytes", lambda: self.memory)
+        patch.setattr(environment, "cpu_cores", lambda: 6)
         patch.delenv("DEBATE_MODEL", raising=False)
 
     def can_find(self, module: str) -> bool:
@@ -104,7 +104,7 @@ def test_a_path_without_a_model_is_refused(
 def test_a_name_on_the_hub_is_left_for_the_loading_to_judge(machine: Machine) -> None:
     code, output = run("--model", "Qwen/Qwen3-0.6B")
     assert code == 0
-    assert "judged when loaded" in output
+    assert "checked when loaded" in output
 
 
 @pytest.mark.parametrize(("gpus", "extra"), [([], "cpu"), (["NVIDIA X, 80000 MiB"], "gpu")])
@@ -164,20 +164,20 @@ def test_the_json_says_the_same(machine: Machine, model: Path) -> None:
 
 
 def test_versions_are_those_of_what_is_installed() -> None:
-    assert installation.version_of("pytest") == pytest.__version__
-    assert installation.version_of("no-such-distribution-at-all") is None
-    assert installation.can_find("pytest")
-    assert not installation.can_find("no_such_module_at_all")
+    assert environment.version_of("pytest") == pytest.__version__
+    assert environment.version_of("no-such-distribution-at-all") is None
+    assert environment.can_find("pytest")
+    assert not environment.can_find("no_such_module_at_all")
 
 
 def test_memory_is_read_in_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "meminfo"
-    monkeypatch.setattr(installation, "_MEMINFO", file)
-    assert installation.memory_bytes() is None
+    monkeypatch.setattr(environment, "_MEMINFO", file)
+    assert environment.memory_bytes() is None
     file.write_text("MemTotal:  1024 kB\nMemFree: 1 kB\nMemAvailable: 512 kB\n", encoding="ascii")
-    assert installation.memory_bytes() == (1024 * 1024, 512 * 1024)
+    assert environment.memory_bytes() == (1024 * 1024, 512 * 1024)
     file.write_text("MemTotal:\n", encoding="ascii")
-    assert installation.memory_bytes() is None
+    assert environment.memory_bytes() is None
 
 
 def program(folder: Path, script: str) -> None:
@@ -187,11 +187,11 @@ def program(folder: Path, script: str) -> None:
 
 def test_gpus_are_what_nvidia_smi_tells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert installation.nvidia_gpus() == []
+    assert environment.nvidia_gpus() == []
     program(tmp_path, 'echo "NVIDIA X, 80000 MiB"; echo "NVIDIA Y, 40000 MiB"; echo')
-    assert installation.nvidia_gpus() == ["NVIDIA X, 80000 MiB", "NVIDIA Y, 40000 MiB"]
+    assert environment.nvidia_gpus() == ["NVIDIA X, 80000 MiB", "NVIDIA Y, 40000 MiB"]
     program(tmp_path, 'echo "NVIDIA-SMI has failed"; exit 9')
-    assert installation.nvidia_gpus() == []
+    assert environment.nvidia_gpus() == []
 
 
 @pytest.mark.parametrize(
@@ -207,9 +207,9 @@ def test_torchvision_is_tried_in_a_process_of_its_own(
 ) -> None:
     (tmp_path / "torchvision.py").write_text(module, encoding="ascii")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    monkeypatch.setattr(installation, "_TORCHVISION_SECONDS", 2)
-    monkeypatch.setattr(installation, "version_of", lambda _: "0.1")  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
-    found = installation.torchvision_fault()
+    monkeypatch.setattr(environment, "_TORCHVISION_SECONDS", 2)
+    monkeypatch.setattr(environment, "version_of", lambda _: "0.1")  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+    found = environment.torchvision_fault()
     assert found is None if fault is None else found is not None and fault in found
 
 
@@ -218,8 +218,8 @@ def test_torchvision_is_not_tried_where_it_is_not_installed(monkeypatch: pytest.
         raise AssertionError("a process was started")
 
     monkeypatch.setattr(subprocess, "run", never)
-    monkeypatch.setattr(installation, "version_of", lambda _: None)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
-    assert installation.torchvision_fault() is None
+    monkeypatch.setattr(environment, "version_of", lambda _: None)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+    assert environment.torchvision_fault() is None
 
 
 def test_the_doctor_loads_no_model_library() -> None:

@@ -13,7 +13,8 @@ from debate.cli import app
 from debate.dataset.evalset import EvalSet
 from debate.errors import ConfigError
 from debate.jobs.run import Run
-from tests.small_flows import by_seed, debates
+from debate.testing import reply_for
+from tests.small_flows import debates
 
 
 def _nothing(*_: object) -> None: ...
@@ -31,7 +32,7 @@ def run(tmp_path: Path) -> Path:
     tasks = [{"id": f"t{n}", "x": "?", "candidates": ["a", "b"]} for n in range(3)]
     (tmp_path / "tasks.jsonl").write_text("\n".join(map(json.dumps, tasks)))
     job = Run(evalset=EvalSet(tmp_path / "tasks.jsonl"), folder=tmp_path / "out", evaluator=debates(rounds=1))
-    job.execute({"scripted": Scripted(by_seed)}, Silent())  # pyright: ignore[reportArgumentType]
+    job.execute({"scripted": Scripted(reply_for)}, Silent())  # pyright: ignore[reportArgumentType]
     return tmp_path / "out"
 
 

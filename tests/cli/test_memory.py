@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from debate.cli import app
 from debate.errors import ConfigError
 from debate.memory.store import default_store, own_embedder
-from tests.backends.fake_server import FakeServer
+from debate.testing.fake_server import FakeServer
 
 
 @pytest.fixture(autouse=True)

@@ -34,7 +34,7 @@ def test_every_built_in_profile_is_listed_with_its_agents_and_components() -> No
         assert f"components {', '.join(component.name for component in profile.components)}" in text
 
 
-def test_a_built_in_profile_is_shown_whole() -> None:
+def test_a_built_in_profile_is_shown_in_full() -> None:
     text = shown("general")
     profile = load_profile("general")
     assert " ".join(profile.description.split()) in text

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.backends.fake_server import FakeServer, every, failing, properly
+from debate.testing.fake_server import FakeServer, every, failing, properly
 
 N_TASKS, N_AGENTS = 3, 3
 
@@ -105,10 +105,10 @@ def test_a_changed_prompt_is_refused_with_the_difference_or_forked(server: FakeS
 
 
 def test_what_failed_is_asked_again_on_request_alone(server: FakeServer, evalset: Path) -> None:
-    server._behaviour = every(4, failing(400, "no such thing"))  # pyright: ignore[reportPrivateUsage]
+    server.behavior = every(4, failing(400, "no such thing"))
     assert run(server, evalset).returncode == 3
     failures = sum(len(each["failures"]) for each in results(evalset.parent / "out").values())
-    server._behaviour = properly  # pyright: ignore[reportPrivateUsage]
+    server.behavior = properly
     asked = len(server.requests)
     assert (run(server, evalset).returncode, len(server.requests)) == (3, asked)
     assert run(server, evalset, "--retry-failed").returncode == 0

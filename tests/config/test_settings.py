@@ -1,14 +1,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from debate import DebateEvaluator, Engine, Profile
-from debate.backends import Ollama, OpenAICompatible
-from debate.config.settings import RunSettings
+from debate.backends import Call, Ollama, OpenAICompatible, Scripted
+from debate.config.settings import RunSettings, settings_table
 from debate.errors import ConfigError
 from debate.profiles import Component, Persona
+from debate.settings import declarations
 
 
 def read(folder: Path, text: str, **flags: object) -> RunSettings:
@@ -24,6 +26,53 @@ def test_a_debate_without_settings_is_the_one_that_the_api_gives() -> None:
 def test_flags_go_before_the_file(tmp_path: Path) -> None:
     settings = read(tmp_path, "rounds: 2\nconvergence: null\nseed: 5\n", rounds=4)
     assert (settings.rounds, settings.convergence, settings.seed) == (4, None, 5)
+
+
+def test_a_setting_of_a_debate_is_declared_in_its_class_alone() -> None:
+    declared = {each.name: each for each in declarations(DebateEvaluator)}
+    rows = {row.name: row for row in settings_table()}
+    assert declared.keys() - rows.keys() == {"sampling"}
+    for name in declared.keys() & rows.keys():
+        row, own = rows[name], declared[name]
+        assert (row.default, row.help, row.may_change) == (own.default, own.help, not own.shapes_prompts)
+        assert row.panel == "Debate"
+    assert rows["rounds"].bounds == ">= 1"
+    assert rows["temperature"].default == DebateEvaluator().sampling.temperature
+
+
+def scripted(call: Call) -> str:
+    return "{}"
+
+
+@pytest.mark.parametrize(
+    ("text", "model"),
+    [
+        ("backend: scripted\nengine_args: {fn: 'tests.config.test_settings:scripted'}\n", "scripted"),
+        ("backend: tests.config.test_settings:scripted\nmodel: mine\nengine_args: {slots: 2}\n", "mine"),
+    ],
+)
+def test_a_plain_function_is_a_scripted_backend_and_needs_no_model(tmp_path: Path, text: str, model: str) -> None:
+    backend = read(tmp_path, text).open_backend()
+    assert isinstance(backend, Scripted)
+    assert backend.model == model
+
+
+@pytest.mark.parametrize("text", ["backend: scripted\n", "backend: vlm\nmodel: m\n", "backend: 'math:no'\n"])
+def test_a_backend_that_is_none_is_refused(tmp_path: Path, text: str) -> None:
+    with pytest.raises(ConfigError):
+        read(tmp_path, text).open_backend()
+
+
+def test_evaluators_that_call_functions_alone_need_no_model() -> None:
+    function: dict[str, Any] = {"evaluator": "callback", "function": "sorting_errors", "scale": [0, 9]}
+    flags: dict[str, Any] = {"evaluator": "panel", "options": {"members": {"a": function, "b": function}}}
+    settings = RunSettings.read(None, flags)
+    [backend] = settings.open_backends(settings.make_evaluator()).values()
+    assert backend.model == "none"
+    flags["options"]["members"]["b"] = {"evaluator": "value"}
+    settings = RunSettings.read(None, flags)
+    with pytest.raises(ConfigError, match="no model was given"):
+        settings.open_backends(settings.make_evaluator())
 
 
 def test_an_empty_file_changes_nothing(tmp_path: Path) -> None:

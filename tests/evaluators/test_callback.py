@@ -20,7 +20,7 @@ from debate.backends import Scripted
 from debate.errors import ConfigError
 from debate.evaluators.callback import Penalty
 from debate.scorers import keyword_count_errors, set_intersection_errors, sorting_errors
-from debate.scorers.scales import ERRORS
+from debate.scorers.counting import ERRORS
 from debate.selection import keep_best
 from debate.types import Candidate
 from tests.judges import judged

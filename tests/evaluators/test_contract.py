@@ -14,7 +14,8 @@ from debate import Engine, Evaluation, Scale, Task, ValueEvaluator
 from debate.backends import Scripted
 from debate.errors import ConfigError
 from debate.flow import Flow, RunContext
-from tests.small_flows import FlowEvaluator, asks, by_seed, scored, tasks
+from debate.testing import reply_for
+from tests.small_flows import FlowEvaluator, asks, scored, tasks
 
 Body = Callable[[Task, RunContext], Any]
 
@@ -75,7 +76,7 @@ def test_a_fault_of_an_evaluator_fails_its_own_task_with_a_sentence(
 ) -> None:
     body, message = FAULTS[fault]
     store = tmp_path / "s.sqlite" if is_stored else None
-    with Engine(Scripted(by_seed), store=store) as engine:
+    with Engine(Scripted(reply_for), store=store) as engine:
         good, bad = engine.evaluate_batch(tasks(2), [asks(1), FlowEvaluator(body, name="faulty")])
         (alone,) = engine.iter_evaluate(tasks(1), FlowEvaluator(body, name="faulty"))
     assert good.status == "ok"
@@ -88,7 +89,7 @@ def test_a_fault_of_an_evaluator_fails_its_own_task_with_a_sentence(
 @pytest.mark.parametrize("footprint", [None, 7])
 def test_what_is_no_footprint_fails_its_own_task(footprint: Any) -> None:
     faulty = FlowEvaluator(asks(1).body, size=lambda task: footprint)
-    with Engine(Scripted(by_seed)) as engine:
+    with Engine(Scripted(reply_for)) as engine:
         good, bad = engine.evaluate_batch(tasks(2), [asks(1), faulty])
     assert good.status == "ok"
     assert bad.error == f"EvaluatorError: `footprint` returned {type(footprint).__name__}, not a Footprint"
@@ -96,7 +97,7 @@ def test_what_is_no_footprint_fails_its_own_task(footprint: Any) -> None:
 
 def test_a_score_off_the_scale_by_rounding_is_on_it() -> None:
     body = returns(lambda found: replace(found, scale=Scale(0, 10), scores=np.array([10.000000000000002, np.nan])))
-    with Engine(Scripted(by_seed)) as engine:
+    with Engine(Scripted(reply_for)) as engine:
         assert engine.evaluate(tasks(1)[0], FlowEvaluator(body)).status == "ok"
 
 
@@ -116,7 +117,7 @@ class Bare:
     ],
 )
 def test_what_is_no_evaluator_is_refused_before_anything_is_asked(given: Any, message: str) -> None:
-    with Engine(Scripted(by_seed)) as engine:
+    with Engine(Scripted(reply_for)) as engine:
         for evaluate in (lambda: engine.evaluate_batch(tasks(1), [given]), lambda: engine.evaluate(tasks(1)[0], given)):
             with pytest.raises(ConfigError, match=message):
                 evaluate()
@@ -131,7 +132,7 @@ class Numpy(FlowEvaluator):
 
 def test_settings_that_are_no_plain_data_are_refused_where_they_would_be_recorded(tmp_path: Path) -> None:
     with (
-        Engine(Scripted(by_seed), store=tmp_path / "s.sqlite") as engine,
+        Engine(Scripted(reply_for), store=tmp_path / "s.sqlite") as engine,
         pytest.raises(ConfigError, match="`describe` of Numpy must return plain data"),
     ):
         engine.evaluate(tasks(1)[0], Numpy(asks(1).body))

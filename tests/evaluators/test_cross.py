@@ -18,9 +18,10 @@ from debate.evaluation import Evaluation
 from debate.evaluators.base import Evaluator
 from debate.flow import Generate
 from debate.parsing.values import NumberLine
-from debate.scorers.scales import ERRORS
+from debate.scorers.counting import ERRORS
+from debate.testing import Recorder
 from debate.types import Candidate, Failure, Scale
-from tests.judges import Asked, judged, shown, text_of, worth
+from tests.judges import judged, shown, text_of, worth
 
 NAMES = ("a", "b", "c")
 JUDGES: dict[str, Evaluator] = {name: ValueEvaluator(model=name, samples=1, retries=0) for name in NAMES}
@@ -46,7 +47,7 @@ def answer(call: Generate) -> str:
 @given(authors=st.lists(st.sampled_from(NAMES), min_size=1, max_size=6))
 @settings(max_examples=30, deadline=None)
 def test_nobody_judges_its_own_and_all_others_do(authors: list[str]) -> None:
-    asked = Asked(answer)
+    asked = Recorder(answer)
     evaluation = judged(CrossEvaluator(judges=JUDGES), by(*authors), asked)
     pairs = sorted((str(call.model), text_of(call)) for call in asked.calls)
     assert pairs == sorted((n, f"{j} by {a}") for j, a in enumerate(authors) for n in NAMES if n != a)
@@ -68,7 +69,7 @@ def test_each_judgement_is_in_the_details() -> None:
 
 
 def test_a_mapping_says_who_judges_whom() -> None:
-    asked = Asked(answer)
+    asked = Recorder(answer)
     rule = {"a": "b", "b": ["c", "a"], "human": ["a", "b", "c"]}
     judged(CrossEvaluator(judges=JUDGES, rule=rule), by("a", "b", "human"), asked)
     pairs = {(str(call.model), text_of(call)[0]) for call in asked.calls}
@@ -169,7 +170,7 @@ def test_a_debate_and_a_vote_judge_what_they_may_in_the_tasks_own_places() -> No
 
 
 def test_the_prompt_of_a_judge_shows_nothing_of_its_own_models() -> None:
-    asked = Asked(lambda call: json.dumps({"reasoning": "", "ranking": list(shown(call))}))
+    asked = Recorder(lambda call: json.dumps({"reasoning": "", "ranking": list(shown(call))}))
     judges: dict[str, Evaluator] = {name: VoteEvaluator(model=name, ballots=2) for name in "ab"}
     judged(CrossEvaluator(judges=judges), by("a", "b", "a", "b"), asked)
     for call in asked.calls:

@@ -17,21 +17,22 @@ from debate.evaluators.early_stop import EarlyStop
 from debate.flow import Generate
 from debate.parsing.values import NumberLine
 from debate.selection import keep_best
+from debate.testing import Recorder
 from debate.types import Failure, Scale
-from tests.judges import Asked, judged, text_of, valued, worth
-from tests.small_flows import Counted, plain
+from tests.judges import judged, text_of, valued, worth
+from tests.small_flows import plain
 
 
 def texts(n: int) -> list[str]:
     return [f"t{j}" for j in range(n)]
 
 
-def of(values: Sequence[float]) -> Asked:
+def of(values: Sequence[float]) -> Recorder:
     """A judge to whom text j is worth `values[j]` each time."""
-    return Asked(valued({f"t{j}": value for j, value in enumerate(values)}))
+    return Recorder(valued({f"t{j}": value for j, value in enumerate(values)}))
 
 
-def counts(judge: Asked, n: int) -> list[int]:
+def counts(judge: Recorder, n: int) -> list[int]:
     """How often each text was asked about."""
     asked = [text_of(call) for call in judge.calls]
     return [asked.count(text) for text in texts(n)]
@@ -76,7 +77,7 @@ def test_waves_keep_batching_and_what_comes_after_is_skipped() -> None:
 
 
 def test_the_engine_has_a_whole_wave_under_way() -> None:
-    script = Counted(lambda call: worth(5))
+    script = Recorder(lambda call: worth(5))
     with Engine(Scripted(script)) as engine:
         engine.evaluate(Task("x", texts(6)), ValueEvaluator(samples=2, early_stop=EarlyStop(over="task", wave=6)))
     assert [call.info["sample"] for call in script.calls] == [0] * 6 + [1] * 6
@@ -96,7 +97,7 @@ def test_failed_samples_settle_nothing() -> None:
     def answer(call: Generate) -> str | Failure:
         return Failure("busy", "no") if call.info["sample"] == 0 else worth(10)
 
-    judge = Asked(answer)
+    judge = Recorder(answer)
     evaluation = judged(ValueEvaluator(samples=4, early_stop=EarlyStop(min_samples=2)), Task("x", ["t0"]), judge)
     assert counts(judge, 1) == [3]
     assert evaluation.scores.tolist() == [10]
@@ -104,7 +105,7 @@ def test_failed_samples_settle_nothing() -> None:
 
 
 def test_the_threshold_is_a_part_of_the_scale() -> None:
-    judge = Asked(lambda call: "\n".join(["so", "80" if call.info["candidate"] else "-100"]))
+    judge = Recorder(lambda call: "\n".join(["so", "80" if call.info["candidate"] else "-100"]))
     evaluator = ValueEvaluator(
         samples=3, reader=NumberLine(-100.0, 100.0), early_stop=EarlyStop(threshold=0.9, min_samples=1)
     )

@@ -19,7 +19,7 @@ from debate.evaluators.base import Evaluator
 from debate.evaluators.steps.evaluator import StepEvaluator
 from debate.flow import Generate
 from debate.parsing.values import NumberLine
-from debate.scorers.scales import ERRORS
+from debate.scorers.counting import ERRORS
 from debate.types import Candidate, Failure, Scale
 from tests.judges import MEMBERS, by_model, failing, judged, text_of, worth
 from tests.small_flows import plain
@@ -186,3 +186,12 @@ def test_settings_that_cannot_work_are_named(options: dict[str, Any], field: str
     with pytest.raises(ConfigError) as refused:
         PanelEvaluator(**told)
     assert refused.value.field == field
+
+
+def test_a_panel_is_admitted_with_its_members_side_by_side_and_not_their_reserves() -> None:
+    one = ValueEvaluator()
+    task = Task("x", ["a", "b"])
+    alone = PanelEvaluator(members={"a": one, "b": ValueEvaluator(model="b")})
+    backed = PanelEvaluator(members=alone.members, reserves={"a": ValueEvaluator(model="c")})
+    assert alone.footprint(task) == backed.footprint(task)
+    assert alone.footprint(task).prompts == 2

@@ -21,9 +21,10 @@ from debate.flow import Generate
 from debate.parsing.values import JsonField, LabelMap, NumberLine, TagNumber
 from debate.selection import keep_best
 from debate.store import Store
+from debate.testing import Recorder
 from debate.types import Failure, Scale
-from tests.judges import Asked, judged, shown, text_of, valued, worth
-from tests.small_flows import Counted, plain
+from tests.judges import judged, shown, text_of, valued, worth
+from tests.small_flows import plain
 
 TEXTS = ("good", "bad", "so so")
 SEVEN = {"good": 9.0, "bad": 1.0, "so so": 5.0}
@@ -48,7 +49,7 @@ def without_cost(evaluation: Evaluation) -> dict[str, Any]:
 
 
 def test_each_text_is_asked_about_as_often_as_there_are_samples() -> None:
-    judge = Asked(valued(SEVEN))
+    judge = Recorder(valued(SEVEN))
     evaluation = judged(ValueEvaluator(samples=4), Task("Which?", TEXTS), judge)
     asked = sorted((text_of(call), call.sample_key) for call in judge.calls)
     assert asked == sorted((text, ("value", s)) for text in TEXTS for s in range(4))
@@ -75,7 +76,7 @@ def test_samples_are_reduced_as_said(how: Any, score: float) -> None:
     ],
 )
 def test_any_reader_reads_and_says_its_scale(reader: Any, reply: str, score: float) -> None:
-    judge = Asked(lambda call: reply)
+    judge = Recorder(lambda call: reply)
     evaluator = ValueEvaluator(samples=1, reader=reader)
     evaluation = judged(evaluator, Task("x", ["a"]), judge)
     assert evaluation.scores.tolist() == [score]
@@ -84,7 +85,7 @@ def test_any_reader_reads_and_says_its_scale(reader: Any, reply: str, score: flo
 
 
 def test_an_unreadable_reply_is_asked_again_with_what_was_wrong() -> None:
-    judge = Asked(lambda call: worth(7) if call.attempt else worth("seven"))
+    judge = Recorder(lambda call: worth(7) if call.attempt else worth("seven"))
     evaluation = judged(ValueEvaluator(samples=1), Task("x", ["a"]), judge)
     assert [call.attempt for call in judge.calls] == [0, 1]
     last = judge.calls[1].prompt.messages()[-1]["content"]
@@ -159,7 +160,7 @@ def test_permuting_the_candidates_permutes_the_results(order: list[int], values:
     ],
 )
 def test_what_an_equal_text_gets(duplicates: Any, scores: list[float], statuses: tuple[str, ...], calls: int) -> None:
-    judge = Asked(valued(SEVEN))
+    judge = Recorder(valued(SEVEN))
     evaluator = ValueEvaluator(samples=2, duplicates=duplicates)
     evaluation = judged(evaluator, Task("x", ["good", "bad", "good", "good"]), judge)
     assert (evaluation.scores.tolist(), evaluation.statuses, len(judge.calls)) == (scores, statuses, calls)
@@ -179,7 +180,7 @@ def thoughts(first: int, n: int) -> list[Task]:
 
 
 def test_calls_made_are_exactly_those_that_are_new(tmp_path: Path) -> None:
-    script = Counted(by_seed)
+    script = Recorder(by_seed)
     distinct = 14 * 50
     with Store(tmp_path / "s.sqlite") as store, Engine(Scripted(script), cache=store.cache()) as engine:
         cached = engine.evaluate_batch(thoughts(0, 50), ValueEvaluator(samples=3))
@@ -191,7 +192,7 @@ def test_calls_made_are_exactly_those_that_are_new(tmp_path: Path) -> None:
 
 
 def test_more_samples_draw_only_those_that_are_missing(tmp_path: Path) -> None:
-    script = Counted(by_seed)
+    script = Recorder(by_seed)
     tasks = thoughts(0, 4)
     with Store(tmp_path / "s.sqlite") as store, Engine(Scripted(script), cache=store.cache(ttl=3600)) as engine:
         engine.evaluate_batch(tasks, ValueEvaluator(samples=1))
@@ -210,7 +211,7 @@ def test_a_failed_call_is_not_cached(tmp_path: Path) -> None:
     def busy(call: Call) -> str:
         raise CallError("busy", "no")
 
-    script = Counted(busy)
+    script = Recorder(busy)
     with Store(tmp_path / "s.sqlite") as store, Engine(Scripted(script), cache=store.cache()) as engine:
         assert engine.evaluate(Task("x", ["a"]), ValueEvaluator()).status == "failed"
         script.reply = by_seed
@@ -226,7 +227,7 @@ def test_feedback_holds_what_was_said_the_lowest_first() -> None:
 
 
 def test_the_prompt_shows_the_input_the_context_and_one_text() -> None:
-    judge = Asked(valued({"secret text": 1, "other": 2}))
+    judge = Recorder(valued({"secret text": 1, "other": 2}))
     judged(ValueEvaluator(samples=1), Task("the input", ["secret text", "other"], context=["the context"]), judge)
     for call in judge.calls:
         text = json.dumps(call.prompt.messages())

@@ -15,8 +15,9 @@ from debate import Task, VoteEvaluator
 from debate.errors import ConfigError
 from debate.evaluators.base import RunContext
 from debate.flow import Generate
+from debate.testing import Recorder, drive
 from debate.types import Failure, Scale
-from tests.judges import Asked, judged, play, shown
+from tests.judges import judged, shown
 
 TEXTS = ("t0", "t1", "t2", "t3")
 WORTH = {"t0": 2, "t1": 4, "t2": 1, "t3": 3}
@@ -63,7 +64,7 @@ def rankings(*orders: Sequence[int]) -> Any:
     ],
 )
 def test_each_kind_of_ballot_and_count(kind: Any, count: Any, scores: list[float], scale: float) -> None:
-    judge = Asked(honest)
+    judge = Recorder(honest)
     evaluator = VoteEvaluator(ballots=3, ballot=kind, count=count)
     evaluation = judged(evaluator, Task("x", TEXTS), judge)
     assert evaluation.scores.tolist() == pytest.approx(scores)
@@ -82,7 +83,7 @@ def test_the_seeds_example_of_borda() -> None:
 
 
 def test_every_pair_is_shown_and_a_tie_is_half_a_win() -> None:
-    judge = Asked(lambda call: honest(call, {"t0": 1, "t1": 1, "t2": 0}))
+    judge = Recorder(lambda call: honest(call, {"t0": 1, "t1": 1, "t2": 0}))
     evaluation = judged(VoteEvaluator(ballots=2, ballot="pairwise"), Task("x", TEXTS[:3]), judge)
     assert evaluation.scores.tolist() == [7.5, 7.5, 0]
     assert evaluation.tied == (0, 1)
@@ -97,7 +98,7 @@ def test_the_candidates_are_shown_as_the_labels_say() -> None:
         assert list(shown(call)) == ["A", "B", "C", "D"]
         return honest(call)
 
-    judge = Asked(answer)
+    judge = Recorder(answer)
     evaluation = judged(VoteEvaluator(ballots=8), Task("x", TEXTS), judge)
     assert [sample.candidates for sample in evaluation.judgments] == [
         tuple(call.info["labels"].values()) for call in reversed(judge.calls)
@@ -106,7 +107,7 @@ def test_the_candidates_are_shown_as_the_labels_say() -> None:
 
 def orders(seed: int, task: Task, **options: Any) -> list[tuple[int, ...]]:
     flow = VoteEvaluator(**options).flow(task, RunContext(seed=seed))
-    return [sample.candidates for sample in play(flow, honest).judgments]
+    return [sample.candidates for sample in drive(flow, honest).judgments]
 
 
 def test_the_same_seed_shuffles_alike_and_different_ballots_differ() -> None:
@@ -145,7 +146,7 @@ def test_permuting_the_candidates_permutes_the_results(order: list[int], values:
 )
 def test_a_ballot_that_does_not_count_is_counted_with_its_reason(reply: str | Failure, reason: str) -> None:
     good = rankings(*[[2, 0, 1]] * 5)
-    judge = Asked(lambda call: reply if call.info["sample"] in (1, 3) else good(call))
+    judge = Recorder(lambda call: reply if call.info["sample"] in (1, 3) else good(call))
     evaluation = judged(VoteEvaluator(retries=1), Task("x", TEXTS[:3]), judge)
     alone = judged(VoteEvaluator(ballots=3), Task("x", TEXTS[:3]), good)
     assert evaluation.details == {"ballots": {"valid": 3, "rejected": 2, "reasons": {reason: 2}}}
@@ -155,7 +156,7 @@ def test_a_ballot_that_does_not_count_is_counted_with_its_reason(reply: str | Fa
 
 
 def test_a_ballot_put_right_on_request_counts() -> None:
-    judge = Asked(lambda call: honest(call) if call.attempt else ballot("ranking", ["A", "A"]))
+    judge = Recorder(lambda call: honest(call) if call.attempt else ballot("ranking", ["A", "A"]))
     evaluation = judged(VoteEvaluator(ballots=1), Task("x", TEXTS), judge)
     assert evaluation.details == {"ballots": {"valid": 1, "rejected": 0, "reasons": {}}}
     assert [invalid.reason for invalid in evaluation.judgments[0].invalid_replies] == ["duplicate"]

@@ -14,9 +14,10 @@ from debate.backends import Call, Scripted
 from debate.errors import CallError
 from debate.memory import HashingEmbedder, MemoryStore
 from debate.memory.reflection import Insight, insights_schema, reflection, remember, write_insights
+from debate.testing import reply_for
 from debate.types import Memory
 from tests.required import required_module
-from tests.small_flows import by_seed, debates, tasks
+from tests.small_flows import debates, tasks
 
 MEMORIES = [Memory(f"memory {n}", f"id{n}") for n in range(4)]
 
@@ -28,7 +29,7 @@ def store(tmp_path: Path) -> Iterator[MemoryStore]:
 
 
 def results(n: int = 3, **settings: Any) -> list[tuple[Task, Evaluation]]:
-    with Engine(Scripted(by_seed)) as engine:
+    with Engine(Scripted(reply_for)) as engine:
         return list(zip(tasks(n), engine.evaluate_batch(tasks(n), debates(**settings)), strict=True))
 
 

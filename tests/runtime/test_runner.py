@@ -18,27 +18,16 @@ from debate.flow import Completion, Flow, Gather, Generate, Recall, gather, gene
 from debate.journal import Answer, CallKey, Journal
 from debate.profiles import Component, MemorySettings
 from debate.runtime.runner import Retriever, Runner
+from debate.testing import DictJournal, Recorder, reply_for
 from debate.types import Failure, Memory, Usage
-from tests.small_flows import (
-    Counted,
-    DictJournal,
-    FlowEvaluator,
-    ask,
-    asks,
-    by_seed,
-    debates,
-    gathers,
-    late,
-    plain,
-    scored,
-)
+from tests.small_flows import FlowEvaluator, ask, asks, debates, gathers, late, plain, scored
 
 TASK = Task("x", ["one", "two"], id="t")
 
 
 def evaluate(
     evaluator: Evaluator,
-    script: Script = by_seed,
+    script: Script = reply_for,
     *,
     task: Task = TASK,
     seed: int = 0,
@@ -95,7 +84,7 @@ def test_a_call_is_addressed_by_its_path_of_children_and_its_ordinal_there() -> 
 
 def test_a_turn_asked_again_keeps_its_address() -> None:
     journal = DictJournal()
-    evaluate(debates(rounds=1), lambda call: "what?" if call.info["attempt"] < 2 else by_seed(call), journal=journal)
+    evaluate(debates(rounds=1), lambda call: "what?" if call.info["attempt"] < 2 else reply_for(call), journal=journal)
     assert list(journal.entries) == [CallKey((turn,), attempt) for turn in (0, 1) for attempt in (0, 1, 2)]
 
 
@@ -103,7 +92,7 @@ def test_addresses_do_not_depend_on_the_order_of_arrival() -> None:
     def slow(late_child: str) -> Script:
         async def script(call: Call) -> str:
             await asyncio.sleep(0.1 if call.info["text"].startswith(f"x {late_child}") else 0)
-            return by_seed(call)
+            return reply_for(call)
 
         return script
 
@@ -132,7 +121,7 @@ def sometimes_bad(call: Call) -> str:
         return "what?"
     if call.schema is not None and call.seed % 7 == 0:
         raise CallError("engine_refused", "not this one")
-    return by_seed(call)
+    return reply_for(call)
 
 
 @pytest.mark.parametrize("evaluator", REPEATABLE.values(), ids=REPEATABLE.keys())
@@ -144,7 +133,7 @@ def test_a_run_cut_at_any_call_goes_on_to_the_same_result_with_the_missing_calls
     whole = evaluate(evaluator, late(sometimes_bad, seed), seed=seed, journal=journal, memory=memory)
     entries = list(journal.entries.items())
     for n in range(len(entries) + 1):
-        kept, script, remembering = DictJournal(dict(entries[:n])), Counted(sometimes_bad), Remembering()
+        kept, script, remembering = DictJournal(dict(entries[:n])), Recorder(sometimes_bad), Remembering()
         resumed = evaluate(evaluator, script, seed=seed, journal=kept, memory=remembering)
         assert len(script.calls) + remembering.asked == len(entries) - n
         assert plain(resumed) == plain(whole)
@@ -182,7 +171,7 @@ def test_only_what_a_backend_said_is_observed() -> None:
     seen: list[str] = []
     journal = DictJournal({CallKey((0,)): Completion("1"), CallKey((2,)): Failure("refused", "no")})
     runner = Runner(
-        {"scripted": Scripted(by_seed)},
+        {"scripted": Scripted(reply_for)},
         RunContext(),
         observe=lambda call, completion: seen.append(call.info["text"]),
     )
@@ -193,7 +182,7 @@ def test_only_what_a_backend_said_is_observed() -> None:
 def test_what_is_recalled_reaches_the_prompt_and_is_recorded() -> None:
     persona = Persona("Elder", "You remember.", memory=MemorySettings(collections=("c",)))
     profile = Profile("one", (persona,), (Component("truth", "Is it true?"),))
-    script, journal = Counted(), DictJournal()
+    script, journal = Recorder(), DictJournal()
     evaluation = evaluate(debates(profile=profile, rounds=1), script, journal=journal, memory=Remembering())
     assert "about x" in script.calls[0].messages[1]["content"]
     assert evaluation.transcript.turns[0].memories == journal.entries[CallKey((0,))]
@@ -217,7 +206,7 @@ def seed_of(run_seed: int = 0, text: str = "same", task: Task = TASK, **settings
         yield from generate(ask(task, text, **settings))
         return scored(task, 0)
 
-    script = Counted()
+    script = Recorder()
     runner = Runner({"a": Scripted(script), "b": Scripted(script)}, RunContext(run_seed))
     asyncio.run(runner.evaluate(FlowEvaluator(flow), task))
     return script.calls[0].seed
@@ -245,7 +234,7 @@ def test_equal_requests_share_a_seed_whatever_task_they_come_from() -> None:
 
 
 def debate_seeds(**settings: Any) -> dict[tuple[Any, ...], int]:
-    script = Counted(lambda call: "what?" if call.info["attempt"] == 0 else by_seed(call))
+    script = Recorder(lambda call: "what?" if call.info["attempt"] == 0 else reply_for(call))
     evaluate(debates(**settings), script)
     return {(call.info["agent"], call.info["round"], call.info["attempt"]): call.seed for call in script.calls}
 
@@ -281,7 +270,7 @@ def test_a_failed_call_fails_its_turn_and_no_other() -> None:
     def script(call: Call) -> str:
         if (call.info["agent"], call.info["round"]) == ("Reader", 0):
             raise RuntimeError("out of words")
-        return by_seed(call)
+        return reply_for(call)
 
     evaluation = evaluate(debates(), script)
     assert evaluation.status == "partial"
@@ -381,7 +370,7 @@ def test_unreadable_replies_are_paid_for_and_failed_calls_are_not() -> None:
     def script(call: Call) -> str | Completion:
         if call.info["agent"] == "Critic":
             raise RuntimeError("no")
-        return Completion("what?" if call.info["attempt"] == 0 else by_seed(call), usage=Usage(100, 0, 7, 1))
+        return Completion("what?" if call.info["attempt"] == 0 else reply_for(call), usage=Usage(100, 0, 7, 1))
 
     assert evaluate(debates(rounds=1), script).usage == Usage(200, 0, 14, 2)
 
@@ -406,7 +395,7 @@ def test_a_flow_may_make_no_call_at_all() -> None:
 
 def test_a_call_is_what_the_flow_asked_for() -> None:
     request: Generate = ask(TASK, "x", sampling=Sampling(top_p=0.5), schema={"type": "number"})
-    script = Counted()
+    script = Recorder()
 
     def flow(task: Task, run: RunContext) -> Flow[Evaluation]:
         yield from generate(request)

@@ -16,10 +16,11 @@ from debate.backends import Call, Scripted
 from debate.backends.scripted import Script
 from debate.errors import BackendUnavailableError, TaskError
 from debate.evaluators.base import Evaluator, Footprint, RunContext
-from debate.runtime.admission import Admission
+from debate.runtime.limits import Admission
 from debate.runtime.runner import Runner
 from debate.runtime.scheduler import EvaluationRequest, stream, with_unique_ids
-from tests.small_flows import Counted, FlowEvaluator, asks, by_seed, tasks
+from debate.testing import Recorder, reply_for
+from tests.small_flows import FlowEvaluator, asks, tasks
 
 UNTAKEN = 256
 """The bound that the stream puts on finished evaluations which nobody has taken."""
@@ -86,7 +87,7 @@ def test_an_id_given_twice_is_refused() -> None:
 
 
 def test_every_job_comes_back_once_under_its_position() -> None:
-    found = drained(opened(by_seed, jobs(tasks(20))))
+    found = drained(opened(reply_for, jobs(tasks(20))))
     assert sorted((position, evaluation.task_id) for position, evaluation in found) == sorted(
         (n, f"t{n}") for n in range(20)
     )
@@ -176,7 +177,7 @@ def test_tasks_are_read_one_ahead_of_the_room() -> None:
 def test_results_that_nobody_takes_stop_the_reading() -> None:
     async def scene() -> None:
         read: list[int] = []
-        async with aclosing(opened(by_seed, jobs(counting(10_000, read)), limit=3)) as items:
+        async with aclosing(opened(reply_for, jobs(counting(10_000, read)), limit=3)) as items:
             await anext(items)
             while len(read) < UNTAKEN:
                 await asyncio.sleep(0.01)
@@ -195,7 +196,7 @@ def test_a_source_that_is_slow_to_yield_blocks_nobody() -> None:
         yield Task("last", ["a"], id="last")
 
     async def scene() -> list[str]:
-        async with aclosing(opened(by_seed, jobs(source(), asks(3)))) as items:
+        async with aclosing(opened(reply_for, jobs(source(), asks(3)))) as items:
             first_two = {(await anext(items))[1].task_id, (await anext(items))[1].task_id}
             assert first_two == {"t0", "t1"}
             more.set()
@@ -238,7 +239,7 @@ def test_closing_a_stream_cancels_what_is_under_way_and_leaves_the_room_free() -
 def test_a_stream_full_of_results_that_nobody_took_can_be_closed() -> None:
     async def scene() -> None:
         read: list[int] = []
-        items = opened(by_seed, jobs(counting(10_000, read)))
+        items = opened(reply_for, jobs(counting(10_000, read)))
         await anext(items)
         while len(read) < UNTAKEN + 4:
             await asyncio.sleep(0.01)
@@ -292,14 +293,14 @@ def raises(*_: Any) -> Any:
 )
 def test_an_evaluator_that_raises_loses_its_own_task_alone(broken: Evaluator) -> None:
     mixed = [EvaluationRequest(n, task, broken if n % 3 == 0 else asks(2)) for n, task in enumerate(tasks(10))]
-    found = dict(drained(opened(by_seed, mixed)))
+    found = dict(drained(opened(reply_for, mixed)))
     assert sorted(found) == list(range(10))
     for position, evaluation in found.items():
         assert evaluation.status == ("failed" if position % 3 == 0 else "ok")
     assert found[0].error == "KeyError: 'no such field'"
 
 
-def dies_at(n: int) -> Counted:
+def dies_at(n: int) -> Recorder:
     """Answers n calls, then is dead for good."""
     count = itertools.count()
 
@@ -310,7 +311,7 @@ def dies_at(n: int) -> Counted:
             raise BackendUnavailableError("the engine has died")
         return "1"
 
-    return Counted(script)
+    return Recorder(script)
 
 
 @pytest.mark.parametrize("n_answered", [0, 1, 7, 12])

@@ -6,23 +6,25 @@ import json
 import shutil
 import sqlite3
 from contextlib import closing
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
-from alembic import command
 from alembic.autogenerate import compare_metadata
-from alembic.config import Config
 from alembic.migration import MigrationContext
 from sqlalchemy import create_engine, text
 
 from debate.errors import ConfigError, StoreError
+from debate.evaluators.steps.prompted import PromptedSteps
 from debate.files import json_text
+from debate.parsing.values import JsonField, LabelMap, NumberLine, TagNumber, ValueReader
 from debate.sql.connect import connect, normalize_url, without_password
 from debate.store import Store
 from debate.store.database import SCHEMA
 from debate.store.tables import Base
 from tests.golden_cases import with_new_keys
+from tests.store.first_schema import make_first_schema
 
 
 def execute(url: str, statement: str) -> None:
@@ -32,14 +34,11 @@ def execute(url: str, statement: str) -> None:
     engine.dispose()
 
 
-def make_the_first_schema(url: str) -> None:
+def make_store_of_the_first_version(url: str) -> None:
     """An empty store as 0.1.0 made it."""
-    config = Config()
-    config.set_main_option("script_location", str(SCHEMA.folder))
     engine = connect(normalize_url(url))
     with engine.begin() as connection:
-        config.attributes.update(connection=connection, version_table=SCHEMA.version_table)
-        command.upgrade(config, "0001")
+        make_first_schema(connection)
     engine.dispose()
 
 
@@ -53,7 +52,7 @@ def differences(url: str) -> list[Any]:
 
 
 def test_the_migrations_make_the_tables_that_the_code_has(url: str) -> None:
-    make_the_first_schema(url)
+    make_store_of_the_first_version(url)
     assert differences(url) != []
     Store(url).close()
     assert differences(url) == []
@@ -94,7 +93,7 @@ def test_a_migration_that_is_cut_off_leaves_the_old_schema(url: str, monkeypatch
     def broken(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    make_the_first_schema(url)
+    make_store_of_the_first_version(url)
     before = differences(url)
     with monkeypatch.context() as patched:
         patched.setattr(op, "batch_alter_table", broken)
@@ -124,6 +123,38 @@ def test_a_store_of_the_first_version_is_copied_and_migrated(tmp_path: Path) -> 
         n_texts = "SELECT count(DISTINCT text_hash), (SELECT count(*) FROM texts) FROM calls"
         distinct, kept = connection.execute(n_texts).fetchone()
         assert distinct == kept > 0
+
+
+@pytest.mark.parametrize(
+    ("reader", "recorded"),
+    [
+        (JsonField("score", -100, 100), "JsonField(key='score', low=-100, high=100)"),
+        (TagNumber("score", 0.0, 1.0), "TagNumber(tag='score', low=0.0, high=1.0)"),
+        (NumberLine(), "NumberLine(low=0.0, high=10.0)"),
+        (LabelMap({"sure": 20, "no": 0.5}), "LabelMap(values={'sure': 20, 'no': 0.5}, exact=False)"),
+        (PromptedSteps.x1().reader, "x1"),
+    ],
+)
+def test_a_reader_recorded_by_its_repr_is_that_of_today(reader: ValueReader, recorded: str) -> None:
+    migration: Any = import_module("debate.store.migrations.versions.0002_texts")
+    assert json.dumps(migration._as_now(recorded), sort_keys=True) == json.dumps(reader.describe(), sort_keys=True)
+
+
+def test_a_reader_whose_rule_is_gone_stays_as_it_was_recorded() -> None:
+    migration: Any = import_module("debate.store.migrations.versions.0002_texts")
+    exact = "LabelMap(values={'a': 1, 'b': 2}, exact=True)"
+    assert migration._as_now({"reader": exact, "x": "other"}) == {"reader": exact, "x": "other"}
+
+
+def test_a_damaged_store_of_the_first_version_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    file = tmp_path / "run.sqlite"
+    shutil.copy(Path(__file__).parents[1] / "data" / "runs" / "vote" / "run.sqlite", file)
+    execute(f"sqlite:///{file}", """UPDATE evaluations SET data = '{"members": []}' WHERE position = 1""")
+    with pytest.raises(StoreError, match="cannot be migrated: task_id: field required"):
+        Store(file)
+    with closing(sqlite3.connect(file)) as connection:
+        assert connection.execute("SELECT version_num FROM alembic_version").fetchone() == ("0001",)
+        assert connection.execute("SELECT take FROM calls").fetchone() == (0,)
 
 
 @pytest.mark.parametrize("url_", ["mysql://host/name", "redis://x", "://"])

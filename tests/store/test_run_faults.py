@@ -16,7 +16,8 @@ from debate import Engine
 from debate.backends import Call, Scripted
 from debate.errors import StoreError
 from debate.store import Store
-from tests.small_flows import Counted, by_seed, debates, plain, tasks
+from debate.testing import Recorder, reply_for
+from tests.small_flows import debates, plain, tasks
 
 FULL = "database or disk is full"
 BROKEN = "disk I/O error"
@@ -56,10 +57,10 @@ def kept(path: Path) -> int:
 
 @pytest.mark.parametrize("message", [FULL, BROKEN])
 def test_a_fault_at_any_statement_loses_nothing_that_was_recorded(tmp_path: Path, message: str) -> None:
-    expected, n = run(tmp_path / "whole.sqlite", Counted()), 0
+    expected, n = run(tmp_path / "whole.sqlite", Recorder()), 0
     while True:
         n += 1
-        path, script = tmp_path / f"{n}.sqlite", Counted()
+        path, script = tmp_path / f"{n}.sqlite", Recorder()
         with fault_at(n, message) as seen:
             try:
                 run(path, script)
@@ -68,7 +69,7 @@ def test_a_fault_at_any_statement_loses_nothing_that_was_recorded(tmp_path: Path
                 assert str(path) in str(error)
         before = kept(path)
         assert before <= len(script.calls)
-        resumed = Counted()
+        resumed = Recorder()
         assert run(path, resumed) == expected
         assert len(resumed.calls) == 8 - before
         if seen[0] < n:
@@ -93,12 +94,12 @@ def test_a_full_disk_ends_the_run_with_the_path_and_the_room(tmp_path: Path, mon
         event.remove(SqlEngine, "connect", small)
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-    with Engine(Scripted(Counted()), store=str(path), seed=1) as engine:
+    with Engine(Scripted(Recorder()), store=str(path), seed=1) as engine:
         assert [each.status for each in engine.evaluate_batch(tasks(2), debates(), run="r")]
 
 
 def _wordy(call: Call) -> str:
-    return "x" * 5000 if call.seed % 2 else by_seed(call)
+    return "x" * 5000 if call.seed % 2 else reply_for(call)
 
 
 def test_an_error_of_one_piece_of_work_is_not_that_of_its_group(tmp_path: Path) -> None:

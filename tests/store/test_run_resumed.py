@@ -16,10 +16,11 @@ from debate.errors import BackendUnavailableError, BudgetExceededError, CallErro
 from debate.evaluators.base import Evaluator
 from debate.flow import Recall
 from debate.profiles import Component, MemorySettings, Persona, Profile
-from debate.runtime.budget import Budget
+from debate.runtime.limits import Budget
 from debate.store import Store, StoredRun
+from debate.testing import Recorder, reply_for
 from debate.types import Memory
-from tests.small_flows import Counted, by_seed, debates, gathers, plain, tasks
+from tests.small_flows import debates, gathers, plain, tasks
 
 N_TURNS = 4
 EVALUATORS = {
@@ -37,20 +38,20 @@ def store(url: str) -> Iterator[Store]:
 
 
 def evaluated(
-    store: Store, evaluator: Evaluator, script: Callable[[Call], Any] = by_seed, n: int = 3, **more: Any
+    store: Store, evaluator: Evaluator, script: Callable[[Call], Any] = reply_for, n: int = 3, **more: Any
 ) -> list[dict[str, Any]]:
     """The results of a run called "r", without their seconds."""
     with Engine(Scripted(script), store=store, seed=1, max_concurrency=2, **more) as engine:
         return [plain(each) for each in engine.evaluate_batch(tasks(n), evaluator, run="r")]
 
 
-def whole(evaluator: Evaluator, script: Callable[[Call], Any] = by_seed, n: int = 3) -> list[dict[str, Any]]:
+def whole(evaluator: Evaluator, script: Callable[[Call], Any] = reply_for, n: int = 3) -> list[dict[str, Any]]:
     """The same without a store."""
     with Engine(Scripted(script), seed=1) as engine:
         return [plain(each) for each in engine.evaluate_batch(tasks(n), evaluator)]
 
 
-def dying(after: int, script: Callable[[Call], Any] = by_seed) -> Counted:
+def dying(after: int, script: Callable[[Call], Any] = reply_for) -> Recorder:
     """A script whose backend dies for good after some calls."""
 
     def answer(call: Call) -> Any:
@@ -58,7 +59,7 @@ def dying(after: int, script: Callable[[Call], Any] = by_seed) -> Counted:
             raise BackendUnavailableError("gone")
         return script(call)
 
-    counted = Counted(answer)
+    counted = Recorder(answer)
     return counted
 
 
@@ -67,7 +68,7 @@ def sometimes_bad(call: Call) -> str:
         return "what?\0\ud800"
     if call.schema is not None and call.seed % 7 == 0:
         raise CallError("engine_refused", "not this one")
-    return by_seed(call)
+    return reply_for(call)
 
 
 def read(store: Store, run: str = "r") -> StoredRun:
@@ -91,7 +92,7 @@ def test_a_run_cut_anywhere_goes_on_to_the_same_results_with_the_missing_calls_a
 
 
 def test_a_finished_run_asks_nothing_and_gives_back_what_it_had(store: Store) -> None:
-    first, script = evaluated(store, debates(), sometimes_bad), Counted()
+    first, script = evaluated(store, debates(), sometimes_bad), Recorder()
     assert evaluated(store, debates(), script) == first
     assert script.calls == []
 
@@ -106,21 +107,21 @@ def test_evaluations_come_back_from_the_store_as_they_were(store: Store) -> None
 
 def test_new_tasks_of_a_run_are_added_to_it(store: Store) -> None:
     evaluated(store, debates(), n=2)
-    script = Counted()
+    script = Recorder()
     assert len(evaluated(store, debates(), script, n=5)) == 5
     assert {call.info["task_id"] for call in script.calls} == {"t2", "t3", "t4"}
 
 
 def test_a_task_that_changed_fails_alone(store: Store) -> None:
     evaluated(store, debates(), n=2)
-    with Engine(Scripted(by_seed), store=store, seed=1) as engine:
+    with Engine(Scripted(reply_for), store=store, seed=1) as engine:
         changed, same = engine.evaluate_batch([Task("other", ["one", "two"], "t0"), tasks(2)[1]], debates(), run="r")
     assert (changed.status, same.status) == ("failed", "ok")
     assert "another task of the id 't0'" in str(changed.error)
 
 
 def test_without_a_name_each_evaluator_has_a_run_of_its_own(store: Store) -> None:
-    with Engine(Scripted(by_seed), store=store) as engine:
+    with Engine(Scripted(reply_for), store=store) as engine:
         for evaluator in (debates(), debates(rounds=1), debates(mode="simultaneous")):
             engine.evaluate(tasks(1)[0], evaluator)
     assert len(store.runs()) == 2  # the number of rounds shapes no prompt
@@ -128,13 +129,13 @@ def test_without_a_name_each_evaluator_has_a_run_of_its_own(store: Store) -> Non
 
 def test_several_evaluators_under_one_name_have_runs_of_their_own(store: Store) -> None:
     evaluators = [debates(), debates(mode="simultaneous"), debates()]
-    with Engine(Scripted(by_seed), store=store) as engine:
+    with Engine(Scripted(reply_for), store=store) as engine:
         engine.evaluate_batch(tasks(3), evaluators, run="r")
     assert [name.startswith("r/") for name in store.runs()] == [True, True]
 
 
 def test_a_run_needs_a_store() -> None:
-    with Engine(Scripted(by_seed)) as engine, pytest.raises(ConfigError, match="a run needs a store"):
+    with Engine(Scripted(reply_for)) as engine, pytest.raises(ConfigError, match="a run needs a store"):
         engine.evaluate(tasks(1)[0], debates(), run="r")
 
 
@@ -148,14 +149,14 @@ def test_a_run_needs_a_store() -> None:
 )
 def test_other_aggregation_asks_nothing(store: Store, changed: dict[str, Any]) -> None:
     evaluated(store, debates(), sometimes_bad)
-    script = Counted()
+    script = Recorder()
     assert evaluated(store, debates(**changed), script) == whole(debates(**changed), sometimes_bad)
     assert script.calls == []
 
 
 def test_more_rounds_ask_for_these_rounds_alone(store: Store) -> None:
     evaluated(store, debates(rounds=1))
-    script = Counted()
+    script = Recorder()
     assert evaluated(store, debates(rounds=3), script) == whole(debates(rounds=3))
     assert sorted({call.info["round"] for call in script.calls}) == [1, 2]
     assert len(script.calls) == 3 * 2 * 2
@@ -164,7 +165,7 @@ def test_more_rounds_ask_for_these_rounds_alone(store: Store) -> None:
 def test_a_stricter_threshold_goes_on_where_the_debate_had_stopped(store: Store) -> None:
     loose = debates(convergence=99.0, rounds=2)
     assert {each["rounds_run"] for each in evaluated(store, loose)} == {1}
-    script = Counted()
+    script = Recorder()
     assert evaluated(store, debates(convergence=0.0, rounds=2), script) == whole(debates(convergence=0.0, rounds=2))
     assert {call.info["round"] for call in script.calls} == {1}
 
@@ -198,12 +199,12 @@ def refusing(*places: tuple[str, int, str]) -> Callable[[Call], str]:
     def answer(call: Call) -> str:
         if (call.info["task_id"], call.info["round"], call.info["agent"]) in places:
             raise CallError("engine_refused", "not now")
-        return by_seed(call)
+        return reply_for(call)
 
     return answer
 
 
-def retried(store: Store, script: Counted, evaluator: Evaluator | None = None) -> list[dict[str, Any]]:
+def retried(store: Store, script: Recorder, evaluator: Evaluator | None = None) -> list[dict[str, Any]]:
     with Engine(Scripted(script), store=store, seed=1) as engine:
         engine.evaluate_batch(tasks(3), evaluator or debates(), run="r")
         record = engine_record(engine)
@@ -220,7 +221,7 @@ def test_what_failed_is_asked_again_and_only_that(store: Store) -> None:
     places = [("t0", 0, "Critic"), ("t2", 1, "Reader")]
     first = evaluated(store, debates(), refusing(*places))
     assert [each["status"] for each in first] == ["partial", "ok", "partial"]
-    script = Counted()
+    script = Recorder()
     second = retried(store, script)
     assert sorted((call.info["task_id"], call.info["round"], call.info["agent"]) for call in script.calls) == places
     assert [each["status"] for each in second] == ["ok"] * 3
@@ -236,14 +237,14 @@ def test_unreadable_replies_are_asked_again_under_new_seeds(store: Store) -> Non
         if (call.info["task_id"], call.info["round"]) == ("t1", 1):
             seeds.append(call.seed)
             return "what?"
-        return by_seed(call)
+        return reply_for(call)
 
     evaluated(store, debates(), unreadable)
-    script = Counted()
+    script = Recorder()
     assert [each["status"] for each in retried(store, script)] == ["ok"] * 3
     assert len(script.calls) == 2
     assert not {call.seed for call in script.calls} & set(seeds)
-    assert evaluated(store, debates(), Counted(_nothing_more)) == retried(store, Counted(_nothing_more))
+    assert evaluated(store, debates(), Recorder(_nothing_more)) == retried(store, Recorder(_nothing_more))
 
 
 def _nothing_more(call: Call) -> str:
@@ -254,7 +255,7 @@ def test_a_retry_that_is_interrupted_goes_on(store: Store) -> None:
     places = [(f"t{n}", 0, agent) for n in range(3) for agent in ("Critic", "Reader")]
     evaluated(store, debates(), refusing(*places))
     retried(store, dying(2))
-    script = Counted()
+    script = Recorder()
     found = evaluated(store, debates(), script)
     assert [each["status"] for each in found] == ["ok"] * 3
     assert all(call.info["round"] == 0 or call.info["task_id"] for call in script.calls)
@@ -303,7 +304,7 @@ def test_a_budget_of_tokens_holds_over_sessions_and_loses_nothing(store: Store) 
 
 def streamed(store: Store, evaluator: Evaluator, budget: Budget) -> Iterator[Evaluation]:
     def costly(call: Call) -> str:
-        return by_seed(call)
+        return reply_for(call)
 
     with Engine(Scripted(costly), store=store, seed=1, budget=budget) as engine:
         yield from engine.iter_evaluate(tasks(3), evaluator, run="r")
@@ -314,7 +315,7 @@ def test_a_budget_of_seconds_ends_the_run() -> None:
 
     def script(call: Call) -> str:
         now[0] += 1
-        return by_seed(call)
+        return reply_for(call)
 
     budget = Budget(seconds=5, clock=lambda: now[0])
     with (
@@ -329,12 +330,12 @@ def test_an_evaluation_that_is_out_of_time_keeps_what_it_has_and_goes_on_later(s
     async def slow(call: Call) -> str:
         if call.info["round"] == 1:
             await asyncio.sleep(60)
-        return by_seed(call)
+        return reply_for(call)
 
     found = evaluated(store, debates(), slow, task_seconds=0.5)
     assert [(each["status"], each["stop_reason"]) for each in found] == [("partial", "time_budget")] * 3
     assert {failure["reason"] for each in found for failure in each["failures"]} == {"time_budget"}
-    script = Counted()
+    script = Recorder()
     assert retried(store, script) == whole(debates())
     assert {call.info["round"] for call in script.calls} == {1}
 
@@ -346,7 +347,7 @@ def test_a_fork_keeps_the_answers_whose_prompts_are_the_same(store: Store) -> No
     evaluated(store, debates())
     other = Profile("pair", (debates().personas[0], Persona("Poet", "You rhyme.")), debates().components)
     forked = debates(profile=other)
-    script = Counted()
+    script = Recorder()
     with closing(
         store.run("fork", {"evaluator": forked.describe(), "models": {"scripted": "scripted"}}, seed=1)
     ) as fork:

@@ -121,13 +121,13 @@ def test_an_evaluator_that_keeps_the_contract_passes() -> None:
 
 
 BROKEN: dict[str, tuple[Any, str]] = {
-    "class": (ValueEvaluator, "pass an instance"),
+    "class": (ValueEvaluator, "is a class, not an evaluator"),
     "settings": (NotPlain(small().body), "plain data"),
-    "no generator": (FlowEvaluator(no_flow), "generator"),
-    "nothing": (small(lambda found: None), "not NoneType"),
-    "other task": (small(lambda found: replace(found, task_id="other")), "task_id"),
-    "length": (small(lambda found: replace(found, scores=np.ones(7))), r"shape \(2,\)"),
-    "scale": (small(lambda found: replace(found, scores=found.scores + 99)), "scores lie in"),
+    "no generator": (FlowEvaluator(no_flow), "not a generator"),
+    "nothing": (small(lambda found: None), "returned NoneType"),
+    "other task": (small(lambda found: replace(found, task_id="other")), "is of the task"),
+    "length": (small(lambda found: replace(found, scores=np.ones(7))), r"not \(2,\)"),
+    "scale": (small(lambda found: replace(found, scores=found.scores + 99)), "the score of candidate 1 is"),
     "probabilities": (small(lambda found: replace(found, probabilities=found.probabilities * 2)), "sum to 1"),
     "selected": (small(lambda found: replace(found, selected=2)), "selected"),
     "prompts": (asks_anew(), "same prompts"),

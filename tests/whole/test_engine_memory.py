@@ -8,7 +8,8 @@ from debate import Component, Engine, Persona, Profile
 from debate.backends import Scripted
 from debate.memory import HashingEmbedder, MemoryStore
 from debate.profiles import MemorySettings
-from tests.small_flows import Counted, debates, tasks
+from debate.testing import Recorder
+from tests.small_flows import debates, tasks
 
 PROFILE = Profile(
     "p", (Persona("Elder", "You remember.", memory=MemorySettings(k=1)),), (Component("truth", "Is it true?"),)
@@ -16,7 +17,7 @@ PROFILE = Profile(
 
 
 def prompts(memory: MemoryStore | None) -> list[str]:
-    script = Counted()
+    script = Recorder()
     with Engine(Scripted(script), memory=memory) as engine:
         engine.evaluate_batch(tasks(2), debates(profile=PROFILE, rounds=1))
     return sorted(call.messages[1]["content"] for call in script.calls)

@@ -5,14 +5,15 @@ from __future__ import annotations
 import logging
 import socket
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
-from debate.backends import OpenAICompatible, RetryPolicy
+from debate.backends import Ollama, OpenAICompatible, RetryPolicy, ValueServer
 from debate.errors import BackendError
+from debate.memory.embedders import OpenAIEmbedder
+from debate.testing.fake_server import HANG, RESET, Behavior, FakeServer, Reply, completion, failing, properly
 from tests.backends.asking import QUICK, answer
-from tests.backends.fake_server import HANG, RESET, Behaviour, FakeServer, Reply, completion, failing, properly
 
 KEY = "sk-TESTSECRET123"
 TRACE = 1
@@ -21,7 +22,7 @@ TRACE = 1
 @pytest.fixture(autouse=True)
 def everything_is_logged(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    names = ["openai", "httpx2", "httpcore2", "debate", "asyncio"]
+    names = ["httpx2", "httpcore2", "debate", "asyncio"]
     levels = {name: logging.getLogger(name).level for name in names}
     for name in names:
         logging.getLogger(name).setLevel(TRACE)
@@ -31,17 +32,47 @@ def everything_is_logged(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCapt
         logging.getLogger(name).setLevel(level)
 
 
-def everything_said(backend: OpenAICompatible, caplog: pytest.LogCaptureFixture) -> str:
-    """All that a call leaves behind: its reply or its error with the traceback, the log and the backend's own words."""
+def chat(url: str, policy: RetryPolicy) -> str:
+    backend = OpenAICompatible("tiny", f"{url}/v1", retry_policy=policy)
+    return said_by(backend, lambda: answer(backend).text)
+
+
+def ollama(url: str, policy: RetryPolicy) -> str:
+    backend = Ollama("tiny", url, retry_policy=policy, api_key_env="OPENAI_API_KEY")
+    return said_by(backend, lambda: answer(backend).text)
+
+
+def value_server(url: str, policy: RetryPolicy) -> str:
+    backend = ValueServer(url, retry_policy=policy, api_key_env="OPENAI_API_KEY")
+    return said_by(backend, lambda: answer(backend).text)
+
+
+def embedder(url: str, policy: RetryPolicy) -> str:
+    embedder = OpenAIEmbedder("tiny", f"{url}/v1", retry_policy=policy)
     try:
-        outcome = answer(backend).text
+        return said_by(embedder, lambda: str(embedder.embed(["text"])))
+    finally:
+        embedder.close()
+
+
+CLIENTS = {"chat": chat, "ollama": ollama, "value_server": value_server, "embedder": embedder}
+
+
+def said_by(client: object, ask: Callable[[], str]) -> str:
+    """The reply, or the error with its traceback, and what the client says of itself."""
+    try:
+        outcome = ask()
     except BackendError as error:
         outcome = "".join(traceback.format_exception(error)) + repr(error)
-    log = "\n".join(f"{record.getMessage()} {record.__dict__}" for record in caplog.records)
-    return f"{outcome}\n{caplog.text}\n{log}\n{backend!r} {backend} {backend.capacity!r} {vars(backend)!r}"
+    return f"{outcome}\n{client!r} {client} {vars(client)!r}"
 
 
-SERVERS: dict[str, Behaviour] = {
+def logged(caplog: pytest.LogCaptureFixture) -> str:
+    records = "\n".join(f"{record.getMessage()} {record.__dict__}" for record in caplog.records)
+    return f"{caplog.text}\n{records}"
+
+
+SERVERS: dict[str, Behavior] = {
     "success": properly,
     "401 that repeats the key": lambda request: failing(401, f"Incorrect API key provided: {KEY}. Find it at ..."),
     "401 that repeats it at the end of a long message": lambda request: failing(401, "x" * 490 + KEY),
@@ -58,21 +89,22 @@ SERVERS: dict[str, Behaviour] = {
 }
 
 
+@pytest.mark.parametrize("client", CLIENTS)
 @pytest.mark.parametrize("kind", SERVERS)
-def test_the_key_reaches_the_server_and_nothing_else(kind: str, caplog: pytest.LogCaptureFixture) -> None:
-    retry_policy = QUICK if kind != "hang" else RetryPolicy(timeout=0.1, deadline=0.2, first_wait=0.001)
+def test_the_key_reaches_the_server_and_nothing_else(kind: str, client: str, caplog: pytest.LogCaptureFixture) -> None:
+    policy = QUICK if kind != "hang" else RetryPolicy(timeout=0.1, deadline=0.2, first_wait=0.001)
     with FakeServer(SERVERS[kind]) as server:
-        said = everything_said(OpenAICompatible("tiny", f"{server.url}/v1", retry_policy=retry_policy), caplog)
+        said = CLIENTS[client](server.url, policy) + logged(caplog)
     assert server.requests[0].headers["authorization"] == f"Bearer {KEY}"
     assert "httpcore2" in said
     assert "SECRET" not in said
 
 
-def test_a_failed_connection_does_not_show_the_key(caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_failed_connection_does_not_show_the_key(client: str, caplog: pytest.LogCaptureFixture) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{taken.getsockname()[1]}/v1"
-        said = everything_said(OpenAICompatible("tiny", url, retry_policy=QUICK), caplog)
+        said = CLIENTS[client](f"http://127.0.0.1:{taken.getsockname()[1]}", QUICK) + logged(caplog)
     assert "no connection" in said
     assert "SECRET" not in said
 
@@ -82,3 +114,11 @@ def test_another_variable_may_hold_the_key(monkeypatch: pytest.MonkeyPatch) -> N
     with FakeServer() as server:
         answer(OpenAICompatible("tiny", f"{server.url}/v1", retry_policy=QUICK, api_key_env="MY_KEY"))
     assert server.requests[0].headers["authorization"] == f"Bearer {KEY}-mine"
+
+
+def test_openais_key_is_sent_to_no_other_kind_of_server() -> None:
+    with FakeServer() as server:
+        answer(Ollama("tiny", server.url, retry_policy=QUICK))
+        with pytest.raises(BackendError):
+            answer(ValueServer(server.url, retry_policy=QUICK))
+    assert not any("authorization" in request.headers for request in server.requests)

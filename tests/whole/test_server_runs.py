@@ -20,8 +20,8 @@ import pytest
 from debate import Engine
 from debate.backends import Call, OpenAICompatible, Scripted
 from debate.cli import main
+from debate.testing.fake_server import DIE, HANG, FakeServer, Reply, completion, every, failing, from_the, judgment
 from tests.backends.asking import tasks
-from tests.backends.fake_server import DIE, HANG, FakeServer, Reply, completion, every, failing, from_the, judgement
 from tests.driving import evaluator
 from tests.processes import processes_left, processes_of_session
 
@@ -75,7 +75,7 @@ def keys_of(value: Any) -> Any:
 
 def scripted(call: Call) -> str:
     assert call.schema is not None
-    return judgement(call.schema)
+    return judgment(call.schema)
 
 
 def test_results_of_a_server_have_the_form_of_those_in_process(evalset: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,6 @@
 """In which form a server takes a reply's JSON schema: the strongest is tried first, and the first calls find out.
 
-A form is given up only for a weaker one that the server has answered. Knows nothing of how a form is sent.
+A form is given up only for a weaker one that the server has answered..
 """
 
 from __future__ import annotations

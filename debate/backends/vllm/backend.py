@@ -1,7 +1,7 @@
 """vLLM in this process: one continuously batched engine for everything that is asked.
 
-Prompts go in as token ids (see `token_splice`), replies are decoded under the call's JSON schema, prefixes are
-cached. vLLM is imported when the backend starts. Knows nothing of debates; each call is one request.
+Prompts go in as token ids (see `prompt_tokens`), replies are decoded under the call's JSON schema, prefixes are cached.
+vLLM is imported when the backend starts. Each call is one request.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from typing import Any
 from debate.backends.base import Call, Capacity
 from debate.backends.vllm.process_guard import OrphanReaper
 from debate.backends.vllm.prompt_tokens import PromptTokenizer
-from debate.backends.vllm.stats import EngineStats
 from debate.concurrency.daemon_thread import in_daemon_thread
 from debate.errors import BackendUnavailableError, CallError, ConfigError
 from debate.flow import Completion, Prompt
+from debate.hashing import ById
 from debate.types import Usage
 
 _DEFAULTS: dict[str, Any] = {
@@ -45,6 +45,49 @@ _ENVIRONMENT = {
     # The engine lives beside an event loop in a thread of its own, and a fork would copy half of that.
     "VLLM_WORKER_MULTIPROCESSING_METHOD": "spawn",
 }
+
+
+class EngineStats:
+    """Running totals over engine steps, as vLLM's scheduler reports them: how many requests run and how many wait.
+
+    vLLM calls this interface of its own not stable; what is read of it is two counts.
+    """
+
+    def __init__(self) -> None:
+        self.steps = 0
+        self.running = 0
+        """Requests under way, summed over the steps."""
+        self.saturated_steps = 0
+        """Steps in which further requests waited for a slot."""
+        self.saturated_running = 0
+        """Requests under way, summed over those."""
+
+    def logger(self, vllm_config: Any, engine_index: int = 0) -> Any:
+        """A stat logger for vLLM that reports here."""
+        from vllm.v1.metrics.loggers import StatLoggerBase
+
+        stats = self
+
+        class Logger(StatLoggerBase):
+            def __init__(self, vllm_config: Any, engine_index: int = 0) -> None: ...
+
+            def record(self, scheduler_stats: Any, *_: Any, **__: Any) -> None:
+                if scheduler_stats is not None:
+                    # A request whose grammar was being compiled counts as skipped until it runs.
+                    skipped = getattr(scheduler_stats, "num_skipped_waiting_reqs", 0)
+                    stats.count(scheduler_stats.num_running_reqs, scheduler_stats.num_waiting_reqs + skipped)
+
+            def log_engine_initialized(self) -> None: ...
+
+        return Logger(vllm_config, engine_index)
+
+    def count(self, running: int, waiting: int) -> None:
+        """Count one step."""
+        self.steps += 1
+        self.running += running
+        if waiting:
+            self.saturated_steps += 1
+            self.saturated_running += running
 
 
 class VLLM:
@@ -83,7 +126,7 @@ class VLLM:
         """Requests that the engine has not finished."""
         return self._started.get_num_unfinished_requests()
 
-    async def forget_prefixes(self) -> None:
+    async def reset_prefix_cache(self) -> None:
         """Empty the prefix cache, so that a measurement begins cold."""
         await self._started.reset_prefix_cache()
 
@@ -185,7 +228,7 @@ class VLLM:
             )
         wanted = call.sampling.to_dict()
         wanted["max_tokens"] = min(wanted.get("max_tokens", room), room)
-        schema = None if call.schema is None else StructuredOutputsParams(json=_schema_text(call.schema))
+        schema = None if call.schema is None else StructuredOutputsParams(json=_schema_text(ById(call.schema)))
         return SamplingParams(
             **wanted, seed=call.seed, structured_outputs=schema, output_kind=RequestOutputKind.FINAL_ONLY
         )
@@ -269,8 +312,9 @@ def _socket_folder() -> tempfile.TemporaryDirectory[str]:
     return tempfile.TemporaryDirectory(prefix="debate-vllm-")
 
 
-def _schema_text(schema: Mapping[str, Any]) -> str:
-    return json.dumps(schema, separators=(",", ":"))
+@functools.lru_cache(maxsize=128)
+def _schema_text(schema: ById) -> str:
+    return json.dumps(schema.value, separators=(",", ":"))
 
 
 def _first_lines(error: BaseException, n: int = 3) -> str:

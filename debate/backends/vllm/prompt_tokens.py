@@ -1,11 +1,11 @@
 """Prompts as token ids, in which content can never be a control token.
 
 The model's chat template is rendered once, around two place holders. Its text and our templates' own words are
-tokenised as usual; content is tokenised by a copy of the tokenizer that has no added tokens at all, so that a
+tokenized as usual; content is tokenized by a copy of the tokenizer that has no added tokens at all, so that a
 candidate holding `<|im_end|>` arrives as those characters. Then the ids are put together. Every block is
-tokenised once: consecutive prompts of a debate share their leading blocks, and therefore their leading ids.
+tokenized once: consecutive prompts of a debate share their leading blocks, and therefore their leading ids.
 
-Knows tokenizers of Hugging Face's fast kind and nothing of engines.
+The tokenizer must be a fast one of Hugging Face's.
 """
 
 from __future__ import annotations

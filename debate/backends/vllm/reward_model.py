@@ -1,10 +1,10 @@
-"""A process reward model in vLLM, through its pooling API: one probability of being right for each step.
+"""A process reward model in vLLM, through its pooling API: one probability of being right per step.
 
-    messages   user: the task; then one message `step` a step
-    reply      JSON list of P(right), one a step
+    messages   user: the task; then one message `step` per step
+    reply      JSON list of P(right), one per step
 
 For models with vLLM's step pooling, such as Qwen2.5-Math-PRM: a tag token after each step, and [P(wrong), P(right)] at
-each tag. Content goes in as token ids, so that a step cannot forge a tag. Knows nothing of how the steps are reduced.
+each tag. Content goes in as token ids, so that a step cannot forge a tag.
 """
 
 from __future__ import annotations

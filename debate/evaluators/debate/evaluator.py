@@ -28,7 +28,7 @@ from debate.parsing.debate_reply import ParsedReply, parse_reply, reply_schema
 from debate.scoring.tensor import normalize_tensor
 from debate.selection import argmax
 from debate.settings import documented
-from debate.types import Failure, FloatArray, InvalidReply, Memory, StopReason, Task, Transcript, Turn
+from debate.types import FloatArray, Memory, StopReason, Task, Transcript, Turn
 
 
 @documented
@@ -110,16 +110,16 @@ class _Debate:
 
         asked = yield from generate_parsed(call, read, self.settings.retries)
         self.tokens += asked.tokens
-        if asked.value is None:
-            assert asked.failure is not None
-            return self._failed_turn(r, i, asked.failure, asked.invalid_replies, memories)
+        reply, name = asked.value, self.settings.personas[i].name
+        unscored = np.full((len(self.task.candidates), len(self.components)), np.nan)  # (J, K)
         return Turn(
             round=r,
-            agent=self.settings.personas[i].name,
+            agent=name,
             labels=self.ordering.shown(i),
-            scores=np.array(asked.value.scores, dtype=np.float64),  # (J, K)
-            overall=asked.value.overall,
-            comments=asked.value.comments,
+            scores=unscored if reply is None else np.array(reply.scores, dtype=np.float64),
+            overall="" if reply is None else reply.overall,
+            comments=() if reply is None else reply.comments,
+            failure=None if asked.failure is None else replace(asked.failure, round=r, agent=name),
             invalid_replies=asked.invalid_replies,
             memories=memories,
             escaped_special_tokens=asked.escaped_special_tokens,
@@ -152,27 +152,7 @@ class _Debate:
             model=persona.model,
             sample_key=(persona.name, r),
             attempt=attempt,
-            info={
-                "task_id": self.task.id,
-                "round": r,
-                "agent": persona.name,
-                "attempt": attempt,
-                "labels": shown,
-            },
-        )
-
-    def _failed_turn(
-        self, r: int, i: int, failure: Failure, invalid_replies: Sequence[InvalidReply], memories: tuple[Memory, ...]
-    ) -> Turn:
-        name = self.settings.personas[i].name
-        return Turn(
-            round=r,
-            agent=name,
-            labels=self.ordering.shown(i),
-            scores=np.full((len(self.task.candidates), len(self.components)), np.nan),  # (J, K)
-            failure=replace(failure, round=r, agent=name),
-            invalid_replies=tuple(invalid_replies),
-            memories=memories,
+            info={"task_id": self.task.id, "round": r, "agent": persona.name, "attempt": attempt, "labels": shown},
         )
 
     def _matrices(self, r: int) -> FloatArray:

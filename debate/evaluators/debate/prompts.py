@@ -19,7 +19,7 @@ from debate.errors import ReplyError
 from debate.evaluators.debate.candidate_order import Ordering
 from debate.flow import Block, Prompt
 from debate.profiles import Component, Persona, Profile
-from debate.templates import Templates, Trusted, task_delimiter
+from debate.templates import Templates, Trusted, plain_number, task_delimiter
 from debate.types import Memory, Scale, Task, Turn
 
 SYSTEM, TASK, TURN, AGENT, RETRY = (f"debate/{name}.j2" for name in ("system", "task", "turn", "agent", "retry"))
@@ -96,7 +96,7 @@ def system_context(components: Sequence[Component], scale: Scale, today: str) ->
     """The variables of `debate/system.j2`."""
     return {
         "today": today,
-        "scale": {"low": _number(scale.low), "high": _number(scale.high)},
+        "scale": {"low": plain_number(scale.low), "high": plain_number(scale.high)},
         "components": [{"name": component.name, "description": component.description} for component in components],
     }
 
@@ -125,7 +125,7 @@ def turn_context(turn: Turn, profile: Profile, delimiter: Trusted, *, with_score
                 "label": Trusted(label),
                 "comment": turn.comments[j],
                 "scores": [
-                    {"component": name, "value": _number(score)}
+                    {"component": name, "value": plain_number(score)}
                     for name, score in zip(names, turn.scores[j].tolist(), strict=True)
                 ]
                 if with_scores
@@ -168,8 +168,3 @@ def check_templates(templates: Templates, profile: Profile, scale: Scale) -> Non
     templates.check(AGENT, agent_context)
     templates.check(AGENT, {**agent_context, "agreement": None, "memories": [], "is_first": False})
     templates.check(RETRY, {"error": "error"})
-
-
-def _number(value: float) -> int | float:
-    """A number as a prompt shows it: 7 rather than 7.0."""
-    return int(value) if float(value).is_integer() else value

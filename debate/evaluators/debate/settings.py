@@ -123,7 +123,7 @@ class DebateSettings(PromptingEvaluator):
         return persona.sampling.over(defaults)
 
     def footprint(self, task: Task) -> Footprint:
-        """Upper bound of a debate's prompts: the last one shows all turns; different candidate orders share no prefix."""
+        """Upper bound of a debate's prompts: the last one shows all turns; candidate orders share no prefix."""
         texts = [task.x, *task.context, *(candidate.text for candidate in task.candidates)]
         rules = 2000 + sum(len(component.description) for component in self.components)
         longest_role = max(len(persona.role) for persona in self.personas)

@@ -95,19 +95,19 @@ class StepEvaluator(BaseEvaluator):
     def flow(self, task: Task, run: RunContext) -> Flow[Evaluation]:
         """Judge every step of every candidate."""
         self.check_task(task)
-        lines = [self._line(task, j) for j in range(len(task.candidates))]
-        samples = yield from self.judge.ask_all(task, lines)
+        solutions = [self._solution(task, j) for j in range(len(task.candidates))]
+        samples = yield from self.judge.ask_all(task, solutions)
         details: dict[str, Any] = {}
         unsaid: list[Failure] = []
         if self.ask_solved:
             assert isinstance(self.judge, PromptedSteps)
-            answers = yield from self.judge.ask_solved(task, lines)
+            answers = yield from self.judge.ask_solved(task, solutions)
             details["solved"] = [answer.value for answer in answers]
             unsaid = [answer.failure for answer in answers if answer.failure is not None]
-        of_line: list[list[Judgment]] = [[] for _ in lines]
+        of_solution: list[list[Judgment]] = [[] for _ in solutions]
         for sample in samples:
-            of_line[sample.candidates[0]].append(sample)
-        steps = [mean_samples(each) for each in of_line]
+            of_solution[sample.candidates[0]].append(sample)
+        steps = [mean_samples(each) for each in of_solution]
         return build_evaluation(
             self,
             task,
@@ -118,7 +118,7 @@ class StepEvaluator(BaseEvaluator):
             details={"steps": steps, "first_error": [first_wrong_step(each, self.limit) for each in steps], **details},
         )
 
-    def _line(self, task: Task, j: int) -> Solution:
+    def _solution(self, task: Task, j: int) -> Solution:
         steps = self._steps(task.candidates[j])
         final = task.candidates[j].metadata.get("final")
         return Solution(j, steps, task.context, final if isinstance(final, bool) else len(steps) > 1)

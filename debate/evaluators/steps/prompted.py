@@ -15,8 +15,7 @@ from debate.flow import Block, Completion, Flow, Parsed, gather
 from debate.parsing.json_extract import extract_json
 from debate.parsing.json_values import unreadable
 from debate.parsing.schema import bounded_text, object_of
-from debate.parsing.step_scores import read_is_solved, read_step_score
-from debate.parsing.values import JsonField, ValueReader
+from debate.parsing.values import JsonField, TagNumber, ValueReader, read_is_solved
 from debate.scoring.reducers import STEP_SCALE, summarize
 from debate.settings import documented, result_setting, setting
 from debate.types import Failure, Judgment, Scale, Task
@@ -51,7 +50,7 @@ class StepJudge(Protocol):
         """Names of the models it asks for besides the run's own."""
         ...
 
-    def ask_all(self, task: Task, lines: Sequence[Solution]) -> Flow[tuple[Judgment, ...]]:
+    def ask_all(self, task: Task, solutions: Sequence[Solution]) -> Flow[tuple[Judgment, ...]]:
         """A judgment per step of each solution, or several where the judge is asked several times."""
         ...
 
@@ -68,17 +67,13 @@ class StepJudge(Protocol):
         ...
 
 
-class _X1Score:
-    """The reply format of x1's prompt."""
+class _X1Score(TagNumber):
+    """The reply format of x1's prompt, which asks for it itself."""
 
-    scale = STEP_SCALE
-    instruction = ""
-
-    def schema(self, reasoning_chars: int) -> None:
-        """No JSON."""
-
-    def __call__(self, reply: str, *, finish_reason: str = "stop") -> float:
-        return read_step_score(reply, finish_reason=finish_reason)
+    @property
+    def instruction(self) -> str:
+        """Nothing."""
+        return ""
 
     def describe(self) -> dict[str, Any]:
         """As plain data."""
@@ -105,27 +100,34 @@ class PromptedSteps(JudgeSettings):
     @classmethod
     def x1(cls, **settings: Any) -> PromptedSteps:
         """A judge with x1's own prompts and reply format."""
-        return cls(reader=_X1Score(), template="step_x1", solved_template="solved_x1", **settings)
+        return cls(
+            reader=_X1Score("score", STEP_SCALE.low, STEP_SCALE.high),
+            template="step_x1",
+            solved_template="solved_x1",
+            **settings,
+        )
 
     @property
     def scale(self) -> Scale:
         """The reader's scale."""
         return self.reader.scale
 
-    def ask_all(self, task: Task, lines: Sequence[Solution]) -> Flow[tuple[Judgment, ...]]:
+    def ask_all(self, task: Task, solutions: Sequence[Solution]) -> Flow[tuple[Judgment, ...]]:
         """Ask about every step of every solution at once."""
         prompts = self._prompts(task, self.template, rules(self.scale, self.reader.instruction))
-        places = [(line, n, s) for line in lines for n in range(len(line.steps)) for s in range(self.samples)]
+        places = [
+            (solution, n, s) for solution in solutions for n in range(len(solution.steps)) for s in range(self.samples)
+        ]
         answers = yield from gather([self._ask(task, prompts, *place) for place in places])
         return tuple(
-            judgment(asked, candidates=(line.candidate,), sample=s, step=n, value=asked.value)
-            for (line, n, s), asked in zip(places, answers, strict=True)
+            judgment(asked, candidates=(solution.candidate,), sample=s, step=n, value=asked.value)
+            for (solution, n, s), asked in zip(places, answers, strict=True)
         )
 
-    def ask_solved(self, task: Task, lines: Sequence[Solution]) -> Flow[tuple[Parsed[bool], ...]]:
+    def ask_solved(self, task: Task, solutions: Sequence[Solution]) -> Flow[tuple[Parsed[bool], ...]]:
         """Ask whether the last step of each solution completes it."""
         prompts = self._prompts(task, self.solved_template, self._solved_rules)
-        return (yield from gather([self._ask_one_solved(task, prompts, line) for line in lines]))
+        return (yield from gather([self._ask_one_solved(task, prompts, solution) for solution in solutions]))
 
     def check(self) -> None:
         """Render every template once; raises `TemplateError` with file and line."""
@@ -155,20 +157,20 @@ class PromptedSteps(JudgeSettings):
         shows = "nothing" if self._is_x1 else "input"
         return JudgePrompts(self.prompt_templates, template, task, rules, shows=shows)
 
-    def _question(self, task: Task, prompts: JudgePrompts, line: Solution, n: int) -> Block:
-        previous, step = line.previous(n), line.steps[n]
+    def _question(self, task: Task, prompts: JudgePrompts, solution: Solution, n: int) -> Block:
+        previous, step = solution.previous(n), solution.steps[n]
         return prompts.question({"x": task.x, "previous": previous, "step": step}, *previous, step)
 
-    def _ask(self, task: Task, prompts: JudgePrompts, line: Solution, n: int, s: int) -> Flow[Parsed[float]]:
-        question, schema = self._question(task, prompts, line, n), self.reader.schema(self.reasoning_chars)
-        info = {"candidate": line.candidate, "step": n, "sample": s}
+    def _ask(self, task: Task, prompts: JudgePrompts, solution: Solution, n: int, s: int) -> Flow[Parsed[float]]:
+        question, schema = self._question(task, prompts, solution, n), self.reader.schema(self.reasoning_chars)
+        info = {"candidate": solution.candidate, "step": n, "sample": s}
         return self.ask(prompts, question, reading(self.reader), schema=schema, key=("step", s), **info)
 
-    def _ask_one_solved(self, task: Task, prompts: JudgePrompts, line: Solution) -> Flow[Parsed[bool]]:
-        last = len(line.steps) - 1
+    def _ask_one_solved(self, task: Task, prompts: JudgePrompts, solution: Solution) -> Flow[Parsed[bool]]:
+        last = len(solution.steps) - 1
         form = object_of({"reasoning": bounded_text(self.reasoning_chars), "solved": {"type": "boolean"}})
-        question, schema = self._question(task, prompts, line, last), None if self._is_x1 else form
-        info = {"candidate": line.candidate, "step": last, "solved": True}
+        question, schema = self._question(task, prompts, solution, last), None if self._is_x1 else form
+        info = {"candidate": solution.candidate, "step": last, "solved": True}
         return self.ask(prompts, question, self._read_solved, schema=schema, key=("solved",), **info)
 
     def _read_solved(self, said: Completion) -> bool:

@@ -49,20 +49,22 @@ class ValueModelSteps(ScoringModelSteps):
 
     scale: Scale = setting(Scale(-1.0, 1.0), "The scale of its scores.")
 
-    def ask_all(self, task: Task, lines: Sequence[Solution]) -> Flow[tuple[Judgment, ...]]:
+    def ask_all(self, task: Task, solutions: Sequence[Solution]) -> Flow[tuple[Judgment, ...]]:
         """Ask about every step of every solution at once."""
-        places = [(line, n) for line in lines for n in range(len(line.steps))]
+        places = [(solution, n) for solution in solutions for n in range(len(solution.steps))]
         answers = yield from gather([self._ask(task, *place) for place in places])
         return tuple(
-            Judgment(candidates=(line.candidate,), step=n, value=asked.value, text=asked.text, failure=asked.failure)
-            for (line, n), asked in zip(places, answers, strict=True)
+            Judgment(
+                candidates=(solution.candidate,), step=n, value=asked.value, text=asked.text, failure=asked.failure
+            )
+            for (solution, n), asked in zip(places, answers, strict=True)
         )
 
-    def _ask(self, task: Task, line: Solution, n: int) -> Flow[Parsed[float]]:
-        is_last = line.is_final and n == len(line.steps) - 1
-        said = [("user", task.x), *(("intermediate_step", text) for text in line.previous(n))]
-        prompt = Messages.of([*said, ("last_step" if is_last else "intermediate_step", line.steps[n])])
-        info = {"task_id": task.id, "candidate": line.candidate, "step": n}
+    def _ask(self, task: Task, solution: Solution, n: int) -> Flow[Parsed[float]]:
+        is_last = solution.is_final and n == len(solution.steps) - 1
+        said = [("user", task.x), *(("intermediate_step", text) for text in solution.previous(n))]
+        prompt = Messages.of([*said, ("last_step" if is_last else "intermediate_step", solution.steps[n])])
+        info = {"task_id": task.id, "candidate": solution.candidate, "step": n}
         return generate_parsed(partial(_once, prompt, self.model, info), partial(_read_number, scale=self.scale), 0)
 
     def describe(self) -> dict[str, Any]:
@@ -75,26 +77,28 @@ class ValueModelSteps(ScoringModelSteps):
 class RewardModelSteps(ScoringModelSteps):
     """A process reward model behind `debate.backends.RewardModel`: all steps of a solution in one call; 0 to 1."""
 
-    def ask_all(self, task: Task, lines: Sequence[Solution]) -> Flow[tuple[Judgment, ...]]:
+    def ask_all(self, task: Task, solutions: Sequence[Solution]) -> Flow[tuple[Judgment, ...]]:
         """Ask about every solution at once."""
-        answers = yield from gather([self._ask(task, line) for line in lines])
+        answers = yield from gather([self._ask(task, solution) for solution in solutions])
         return tuple(
-            sample for line, asked in zip(lines, answers, strict=True) for sample in self._samples(line, asked)
+            sample
+            for solution, asked in zip(solutions, answers, strict=True)
+            for sample in self._samples(solution, asked)
         )
 
-    def _ask(self, task: Task, line: Solution) -> Flow[Parsed[list[float]]]:
-        prompt = Messages.of([("user", task.x), *(("step", text) for text in (*line.before, *line.steps))])
-        info = {"task_id": task.id, "candidate": line.candidate}
-        n = len(line.before) + len(line.steps)
+    def _ask(self, task: Task, solution: Solution) -> Flow[Parsed[list[float]]]:
+        prompt = Messages.of([("user", task.x), *(("step", text) for text in (*solution.before, *solution.steps))])
+        info = {"task_id": task.id, "candidate": solution.candidate}
+        n = len(solution.before) + len(solution.steps)
         return generate_parsed(
             partial(_once, prompt, self.model, info), partial(_read_numbers, n=n, scale=self.scale), 0
         )
 
-    def _samples(self, line: Solution, asked: Parsed[list[float]]) -> list[Judgment]:
-        values = [None] * len(line.steps) if asked.value is None else asked.value[len(line.before) :]
-        failures: list[Failure | None] = [asked.failure, *[None] * len(line.steps)]  # one call, one failure
+    def _samples(self, solution: Solution, asked: Parsed[list[float]]) -> list[Judgment]:
+        values = [None] * len(solution.steps) if asked.value is None else asked.value[len(solution.before) :]
+        failures: list[Failure | None] = [asked.failure, *[None] * len(solution.steps)]  # one call, one failure
         return [
-            Judgment(candidates=(line.candidate,), step=n, value=value, text=asked.text, failure=failures[n])
+            Judgment(candidates=(solution.candidate,), step=n, value=value, text=asked.text, failure=failures[n])
             for n, value in enumerate(values)
         ]
 

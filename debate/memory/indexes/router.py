@@ -9,12 +9,13 @@ import importlib.util
 import logging
 import threading
 from collections.abc import Callable
-from typing import Literal, get_args
+from typing import Literal
 
 from debate.errors import ConfigError, StoreError
 from debate.memory.indexes.base import ExactIndex, VectorIndex
 from debate.memory.indexes.chroma_index import ChromaIndex
 from debate.memory.recall.snapshot import Snapshot
+from debate.registry import INDEXES
 
 IndexChoice = Literal["auto", "exact", "chroma"]
 AUTO_FROM = 200_000
@@ -36,8 +37,9 @@ class IndexRouter:
     """
 
     def __init__(self, choice: IndexChoice, open_chroma: Callable[[], ChromaIndex], *, has_server: bool) -> None:
-        if choice not in get_args(IndexChoice):
-            raise ConfigError(f"there is no index {choice!r}", field="index", hint="auto, exact or chroma")
+        known = ["auto", *INDEXES.entries]
+        if choice not in known:
+            raise ConfigError(f"there is no index {choice!r}", field="index", hint=", ".join(known))
         self.choice = choice
         self._open_chroma = open_chroma
         self._can_have_chroma = has_server or importlib.util.find_spec("chromadb") is not None

@@ -11,9 +11,9 @@ import pytest
 from debate import Engine
 from debate.backends import Ollama, RetryPolicy
 from debate.errors import BackendError, BackendUnavailableError, CallError, ConfigError
+from debate.testing.fake_server import DRIP, HANG, RESET, FakeServer, Reply, every, failing, first, judgment
 from debate.types import Sampling
 from tests.backends.asking import QUICK, SCHEMA, answer, call_of, tasks
-from tests.backends.fake_server import DRIP, HANG, RESET, FakeServer, Reply, every, failing, first, judgement
 from tests.driving import evaluator
 
 
@@ -32,7 +32,7 @@ def test_a_request_carries_the_schema_as_its_format_and_sets_the_context() -> No
         got = answer(backend_of(server, context_length=2048), call_of("Which?", sampling=sampling))
     body = server.requests[0].body
     assert server.requests[0].path == "/api/chat"
-    assert json.loads(got.text) == json.loads(judgement(SCHEMA))
+    assert json.loads(got.text) == json.loads(judgment(SCHEMA))
     assert (got.usage.prompt_tokens, got.usage.completion_tokens, got.usage.calls) == (100, 20, 1)
     assert body.pop("messages")[1] == {"role": "user", "content": "Which?"}
     assert body.pop("options") == {

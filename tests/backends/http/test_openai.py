@@ -14,11 +14,10 @@ from typing import Any
 import pytest
 
 from debate import Engine, Task
-from debate.backends import OpenAICompatible, RetryPolicy
+from debate.backends import Call, OpenAICompatible, RetryPolicy
 from debate.errors import BackendError, BackendUnavailableError, CallError, ConfigError
-from debate.types import Sampling
-from tests.backends.asking import QUICK, SCHEMA, answer, ask, call_of, tasks
-from tests.backends.fake_server import (
+from debate.flow import Messages
+from debate.testing.fake_server import (
     DIE,
     DRIP,
     HANG,
@@ -32,9 +31,11 @@ from tests.backends.fake_server import (
     first,
     form_of,
     from_the,
-    judgement,
+    judgment,
     only,
 )
+from debate.types import Sampling
+from tests.backends.asking import QUICK, SCHEMA, answer, ask, call_of, tasks
 from tests.driving import evaluator
 from tests.scripts_loader import REPOSITORY
 
@@ -58,7 +59,7 @@ def test_a_request_carries_model_messages_sampling_seed_and_schema() -> None:
     with FakeServer() as server:
         got = answer(backend_of(server, extra_body={"priority": 1}), call_of("Which?", sampling=sampling))
     body = server.requests[0].body
-    assert json.loads(got.text) == json.loads(judgement(SCHEMA))
+    assert json.loads(got.text) == json.loads(judgment(SCHEMA))
     assert (got.usage.prompt_tokens, got.usage.completion_tokens, got.usage.calls) == (100, 20, 1)
     assert body.pop("messages") == [{"role": "system", "content": "You judge."}, {"role": "user", "content": "Which?"}]
     assert body.pop("response_format")["json_schema"] == {"name": "reply", "schema": SCHEMA, "strict": True}
@@ -96,6 +97,14 @@ def test_control_strings_are_broken_before_they_are_sent_and_counted_in_the_turn
     assert [turn.escaped_special_tokens for turn in evaluation.transcript] == [3, 3]
     assert not any("<|im_end|>" in request.text for request in server.requests)
     assert "<·|im_end|>" in server.requests[0].text
+
+
+def test_messages_with_roles_of_their_own_are_refused_and_not_sent_without_them() -> None:
+    prompt = Messages.of([("user", "2 + 2"), ("intermediate_step", "= 4")])
+    call = Call(model="m", prompt=prompt, sampling=Sampling(), seed=1)
+    with FakeServer() as server, pytest.raises(CallError, match="knows no roles such as 'intermediate_step'"):
+        answer(backend_of(server), call)
+    assert server.requests == []
 
 
 # The form of the schema
@@ -343,7 +352,7 @@ def test_no_http_library_is_loaded_before_a_backend_starts() -> None:
         "import sys, debate\n"
         "from debate.backends import OpenAICompatible, Ollama\n"
         "OpenAICompatible('m', 'http://127.0.0.1:1'); Ollama('m')\n"
-        "print([name for name in ('openai', 'httpx2', 'httpx') if name in sys.modules])"
+        "print([name for name in ('httpx2', 'httpx') if name in sys.modules])"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=Path(REPOSITORY))
     assert run.stdout.strip() == "[]"

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from debate.evaluators.base import RunContext
 from debate.evaluators.debate.candidate_order import arrange, base_order, label
 from debate.flow import Generate
-from tests.driving import Judge, by_text, debate, drive, evaluator, panel, shown, task
+from debate.testing import drive
+from tests.driving import Judge, by_text, debate, evaluator, panel, shown, task
 
 ORDERS = ("fixed", "shuffle", "rotate", "balanced")
 

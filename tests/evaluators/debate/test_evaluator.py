@@ -16,21 +16,9 @@ from debate.evaluators.base import RunContext
 from debate.flow import Completion, Generate, Recall
 from debate.profiles import Component, MemorySettings, Persona, Profile
 from debate.scoring.tensor import normalize_tensor, softmax
+from debate.testing import drive
 from debate.types import Failure, FloatArray, Memory, Sampling, Usage
-from tests.driving import (
-    Answerer,
-    Judge,
-    by_text,
-    debate,
-    drive,
-    evaluator,
-    flat,
-    heard,
-    panel,
-    reply,
-    task,
-    user_text,
-)
+from tests.driving import Answerer, Judge, by_text, debate, evaluator, flat, heard, panel, reply, task, user_text
 
 Where = tuple[str, int]
 """(agent, round)"""

@@ -18,21 +18,9 @@ from debate.evaluators.debate.prompts import TEMPLATE_NAMES
 from debate.flow import Block, Generate
 from debate.profiles import Component, MemorySettings, Persona, Profile
 from debate.templates import task_delimiter
+from debate.testing import drive
 from debate.types import Memory, Task
-from tests.driving import (
-    RUN,
-    Judge,
-    by_text,
-    debate,
-    drive,
-    evaluator,
-    flat,
-    heard,
-    panel,
-    system_text,
-    task,
-    user_text,
-)
+from tests.driving import RUN, Judge, by_text, debate, evaluator, flat, heard, panel, system_text, task, user_text
 
 HOSTILE = [
     "{{ 7*7 }}",

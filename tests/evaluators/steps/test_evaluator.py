@@ -17,9 +17,10 @@ from debate.errors import ConfigError, TaskError
 from debate.evaluators.steps.prompted import PromptedSteps
 from debate.flow import Generate
 from debate.parsing.values import JsonField
+from debate.testing import Recorder
 from debate.types import Candidate, Failure, Scale
 from tests.driving import user_text
-from tests.judges import Asked, judged
+from tests.judges import judged
 from tests.small_flows import plain
 
 LINES = {"first": [40, 20, 80], "second": [60, -10, 90], "third": [100]}
@@ -55,12 +56,12 @@ def of(values: Sequence[float | None], **options: Any) -> Any:
     return judged(StepEvaluator(judge=judge, **options), Task("x", [line("a", len(values))]), answer)
 
 
-def steps_asked(judge: Asked) -> list[tuple[int, int]]:
+def steps_asked(judge: Recorder) -> list[tuple[int, int]]:
     return sorted((call.info["candidate"], call.info["step"]) for call in judge.calls)
 
 
 def test_every_step_of_every_line_is_judged_at_once() -> None:
-    judge, waves = Asked(by_place), list[int]()
+    judge, waves = Recorder(by_place), list[int]()
     evaluation = judged(StepEvaluator(), TASK, judge, waves)
     assert steps_asked(judge) == [(j, n) for j, values in enumerate(LINES.values()) for n in range(len(values))]
     assert waves == [7]
@@ -146,7 +147,7 @@ def test_a_step_that_fails_is_its_own_candidates_alone() -> None:
     ],
 )
 def test_a_text_is_cut_where_it_is_said(split: str | None, text: str, steps: list[str]) -> None:
-    judge = Asked(lambda call: score(1))
+    judge = Recorder(lambda call: score(1))
     evaluation = judged(StepEvaluator(split=split), Task("x", [text]), judge)
     assert len(evaluation.details["steps"][0]) == len(steps)
     for call in judge.calls:
@@ -154,7 +155,7 @@ def test_a_text_is_cut_where_it_is_said(split: str | None, text: str, steps: lis
 
 
 def test_given_steps_go_before_a_split() -> None:
-    judge = Asked(lambda call: score(1))
+    judge = Recorder(lambda call: score(1))
     judged(StepEvaluator(split=" "), Task("x", [line("a b c", 2), Candidate("d e f")]), judge)
     assert steps_asked(judge) == [(0, 0), (0, 1), (1, 0), (1, 1), (1, 2)]
 
@@ -168,7 +169,7 @@ def test_steps_that_are_no_list_of_texts_are_refused_by_name(steps: object) -> N
 
 
 def test_each_step_is_judged_with_those_before_it_and_the_context_in_view() -> None:
-    judge = Asked(by_place)
+    judge = Recorder(by_place)
     judged(StepEvaluator(), Task("the task", TASK.candidates, context=["taken before"]), judge)
     for call in judge.calls:
         text, j, n = user_text(call), call.info["candidate"], call.info["step"]
@@ -187,7 +188,7 @@ def test_x1s_prompts_have_no_schema_and_no_system_message() -> None:
             return f"<is solved>{'yes' if call.info['candidate'] == 2 else 'no'}</is solved>"
         return "<analysis>hm</analysis><score>85</score>"
 
-    judge = Asked(answer)
+    judge = Recorder(answer)
     evaluator = StepEvaluator(judge=PromptedSteps.x1(), ask_solved=True)
     task = Task("the task", TASK.candidates, context=["taken before"])
     evaluation = judged(evaluator, task, judge)
@@ -203,7 +204,7 @@ def test_x1s_prompts_have_no_schema_and_no_system_message() -> None:
 
 
 def test_whether_a_line_is_solved_is_asked_of_its_last_step() -> None:
-    judge = Asked(by_place)
+    judge = Recorder(by_place)
     evaluation = judged(StepEvaluator(ask_solved=True), TASK, judge)
     assert evaluation.details["solved"] == [True, False, True]
     solved = [call for call in judge.calls if call.info.get("solved")]

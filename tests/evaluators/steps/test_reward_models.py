@@ -12,8 +12,9 @@ from debate import StepEvaluator, Task
 from debate.errors import ConfigError
 from debate.evaluators.steps.reward_models import RewardModelSteps, ValueModelSteps
 from debate.flow import Generate, Messages
+from debate.testing import Recorder
 from debate.types import Candidate, Failure, Scale
-from tests.judges import Asked, judged
+from tests.judges import judged
 
 TASK = Task("task", [Candidate("a", metadata={"steps": ["s0", "s1"]}), "alone"], context=["before"])
 
@@ -24,7 +25,7 @@ def sent(call: Generate) -> list[tuple[str, str]]:
 
 
 def test_a_value_model_is_sent_x1s_messages_one_step_at_a_time() -> None:
-    judge = Asked(lambda call: "0.5" if call.info["candidate"] else json.dumps(-0.25 * call.info["step"]))
+    judge = Recorder(lambda call: "0.5" if call.info["candidate"] else json.dumps(-0.25 * call.info["step"]))
     evaluation = judged(StepEvaluator(judge=ValueModelSteps(model="v")), TASK, judge)
     by_place = {(call.info["candidate"], call.info["step"]): sent(call) for call in judge.calls}
     start = [("user", "task"), ("intermediate_step", "before")]
@@ -41,7 +42,7 @@ def test_a_value_model_is_sent_x1s_messages_one_step_at_a_time() -> None:
 
 @pytest.mark.parametrize(("final", "role"), [(True, "last_step"), (False, "intermediate_step")])
 def test_the_metadata_says_whether_a_line_ends(final: bool, role: str) -> None:
-    judge = Asked(lambda call: "0")
+    judge = Recorder(lambda call: "0")
     for steps in (["s0"], ["s0", "s1"]):
         task = Task("task", [Candidate("a", metadata={"steps": steps, "final": final})])
         judged(StepEvaluator(judge=ValueModelSteps()), task, judge)
@@ -51,7 +52,7 @@ def test_the_metadata_says_whether_a_line_ends(final: bool, role: str) -> None:
 
 @pytest.mark.parametrize("reply", ["high", "[0.5]", "1.5", "NaN", "", Failure("busy", "no")])
 def test_what_is_no_number_on_the_scale_is_a_failure_and_not_asked_again(reply: Any) -> None:
-    judge = Asked(lambda call: reply if call.info["candidate"] else "0.5")
+    judge = Recorder(lambda call: reply if call.info["candidate"] else "0.5")
     evaluation = judged(StepEvaluator(judge=ValueModelSteps()), TASK, judge)
     assert len(judge.calls) == 3
     assert evaluation.statuses == ("ok", "failed")
@@ -60,7 +61,7 @@ def test_what_is_no_number_on_the_scale_is_a_failure_and_not_asked_again(reply: 
 
 
 def test_a_reward_model_is_sent_whole_lines() -> None:
-    judge = Asked(lambda call: "[0.9, 0.5]" if call.info["candidate"] else "[0.1, 0.8, 0.5]")
+    judge = Recorder(lambda call: "[0.9, 0.5]" if call.info["candidate"] else "[0.1, 0.8, 0.5]")
     evaluator = StepEvaluator(judge=RewardModelSteps(model="r"), reduce="product")
     evaluation = judged(evaluator, TASK, judge)
     assert [sent(call) for call in reversed(judge.calls)] == [
@@ -77,7 +78,7 @@ def test_a_reward_model_is_sent_whole_lines() -> None:
     "reply", ["[0.1, 0.2]", "[0.1, 0.2, 0.3, 0.4]", "0.5", '[0.1, "x", 0.2]', "[0.1, 2, 0.2]", "?"]
 )
 def test_a_list_of_another_shape_fails_the_whole_line_once(reply: str) -> None:
-    judge = Asked(lambda call: "[0.9, 0.5]" if call.info["candidate"] else reply)
+    judge = Recorder(lambda call: "[0.9, 0.5]" if call.info["candidate"] else reply)
     evaluation = judged(StepEvaluator(judge=RewardModelSteps()), TASK, judge)
     assert evaluation.statuses == ("failed", "ok")
     assert evaluation.details == {"steps": [[None, None], [0.5]], "first_error": [None, -1]}

@@ -25,7 +25,7 @@ from debate.memory.embedders import (
 )
 from debate.memory.embedders.base import by_text, spans
 from debate.net.retry import RetryPolicy
-from tests.backends.fake_server import Behaviour, FakeServer, Reply, Request, failing, first
+from debate.testing.fake_server import Behavior, FakeServer, Reply, Request, failing, first
 
 
 class Fixed:
@@ -164,7 +164,7 @@ def embeddings(request: Request) -> Reply:
     return Reply(200, {"object": "list", "data": data[::-1], "model": request.body["model"]})
 
 
-def after(behaviour: Behaviour) -> Behaviour:
+def after(behaviour: Behavior) -> Behavior:
     """Misbehave, and give embeddings where it does not."""
     return lambda request: behaviour(request) or embeddings(request)
 

@@ -3,6 +3,7 @@
 Evaluations are read and written by the code of this package, so that their rows are those of a new run.
 """
 
+import ast
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -32,6 +33,8 @@ TEMPLATES = {
 }
 """Fingerprints of the built-in templates of 0.1.0, and of the same templates now: their comments and the names of their
 variables changed, what they print did not."""
+
+READERS = {"JsonField": "json", "TagNumber": "tag", "NumberLine": "number", "LabelMap": "labels"}
 
 Row = dict[str, Any]
 NUMBER: sa.types.TypeEngine[float] = sa.Double()
@@ -93,16 +96,32 @@ def _runs() -> None:
         about = json.loads(run["about"])
         if "reading" in about:
             about["evalset_revision"] = about.pop("reading")
-        identity = _with_new_templates(json.loads(run["identity"]))
+        identity = _as_now(json.loads(run["identity"]))
         _update("runs", {"id": run["id"]}, {"identity": _json(identity), "about": _json(about)})
 
 
-def _with_new_templates(identity: Any) -> Any:
+def _as_now(identity: Any) -> Any:
     if isinstance(identity, list):
-        return [_with_new_templates(each) for each in identity]  # pyright: ignore[reportUnknownVariableType]
+        return [_as_now(each) for each in identity]  # pyright: ignore[reportUnknownVariableType]
     if isinstance(identity, dict):
-        return {key: _with_new_templates(value) for key, value in identity.items()}  # pyright: ignore[reportUnknownVariableType]
-    return TEMPLATES.get(identity, identity) if isinstance(identity, str) else identity
+        return {key: _as_now(value) for key, value in identity.items()}  # pyright: ignore[reportUnknownVariableType]
+    return TEMPLATES.get(identity) or _reader(identity) if isinstance(identity, str) else identity
+
+
+def _reader(text: str) -> Any:
+    """A reader of values as plain data, in place of the `repr` that 0.1.0 recorded; others stay as they are."""
+    name, _, _ = text.partition("(")
+    if name == "x1":
+        return {"kind": "x1"}
+    if name not in READERS:
+        return text
+    call: Any = ast.parse(text, mode="eval").body
+    given = {word.arg: ast.literal_eval(word.value) for word in call.keywords}
+    is_exact = given.pop("exact", False)  # a rule that is gone
+    numbers: Row = {end: float(given[end]) for end in ("low", "high") if end in given}
+    if name == "LabelMap":
+        numbers["values"] = {label: float(worth) for label, worth in given["values"].items()}
+    return text if is_exact else {"kind": READERS[name], **given, **numbers}
 
 
 def _json(value: Any) -> str:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from debate.evaluators.base import Footprint
-from debate.runtime.admission import Admission
+from debate.runtime.limits import Admission
 
 
 def tokens(n: int) -> Footprint:

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from debate.errors import ReplyError
-from debate.parsing.step_scores import read_is_solved, read_step_score
+from debate.parsing.values import TagNumber, read_is_solved
+
+SCORE = TagNumber("score", -100, 100)
 
 
 def reason_of(read: Any, reply: str) -> str:
@@ -18,10 +20,10 @@ def reason_of(read: Any, reply: str) -> str:
 
 
 def test_a_step_is_scored_on_its_scale() -> None:
-    assert read_step_score("<analysis>fine</analysis>\n<score>85.5</score>") == 85.5
-    assert read_step_score("<analysis><score>10</score></analysis><score>90</score>") == 90
-    assert reason_of(read_step_score, "<score>250</score>") == "out_of_range"
-    assert reason_of(read_step_score, "85") == "no_tag"
+    assert SCORE("<analysis>fine</analysis>\n<score>85.5</score>") == 85.5
+    assert SCORE("<analysis><score>10</score></analysis><score>90</score>") == 90
+    assert reason_of(SCORE, "<score>250</score>") == "out_of_range"
+    assert reason_of(SCORE, "85") == "no_tag"
 
 
 @pytest.mark.parametrize(

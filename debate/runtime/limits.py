@@ -1,20 +1,23 @@
-"""How many evaluations are open at once.
+"""Limits a run: how many evaluations are open at once, and how many tokens and seconds they may use.
 
-A debate between two turns holds its prefix in the KV cache and nothing else. If more are opened than the cache holds
-at full length, they evict each other's prefixes and every turn is prefilled anew; so admission is by tokens, and a new
-evaluation waits while the open ones may still need the room. A fixed limit can be set instead.
-
-The length of replies is not known beforehand: the upper bound stands in until enough were seen.
+A debate between two turns holds its prefix in the KV cache and nothing else. If more are opened than the cache holds at
+full length, they evict each other's prefixes and every turn is prefilled anew; so admission is by tokens, and a new
+evaluation waits while the open ones may still need the room. A fixed limit can be set instead. The length of replies is
+not known beforehand: the upper bound is used until enough replies were seen.
 """
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
+from collections.abc import Callable
 from typing import Self
 
 from debate.backends.base import Capacity
+from debate.errors import BudgetExceededError, ConfigError
 from debate.evaluators.base import Footprint
+from debate.flow import Completion
 
 _ENOUGH_REPLIES = 32
 
@@ -33,14 +36,14 @@ class Admission:
 
     @classmethod
     def to(cls, capacity: Capacity, limit: int | None) -> Self:
-        """To a backend: without a limit, as many as its cache holds, or twice its slots where that is unknown."""
+        """Admission to a backend: without a limit, what its cache holds, or twice its slots where that is unknown."""
         if limit is None and capacity.cache_tokens is None:
             limit = 2 * capacity.slots
         return cls(limit=limit, cache_tokens=capacity.cache_tokens, context_length=capacity.context_length)
 
     @property
     def open(self) -> int:
-        """Evaluations that are inside."""
+        """Number of admitted evaluations."""
         return self._open
 
     async def enter(self, footprint: Footprint) -> int:
@@ -101,7 +104,7 @@ class Admission:
 
 
 class _Seen:
-    """Running totals of what was asked and answered."""
+    """Running totals of the prompts and replies seen."""
 
     def __init__(self) -> None:
         self._characters = self._prompt_tokens = self._completion_tokens = self._replies = 0
@@ -118,7 +121,55 @@ class _Seen:
 
     @property
     def reply_tokens(self) -> float | None:
-        """A quarter above the mean, once enough replies were seen."""
+        """Expected tokens of a reply: a quarter above the mean, once enough replies were seen."""
         if self._replies < _ENOUGH_REPLIES:
             return None
         return 1.25 * self._completion_tokens / self._replies
+
+
+class Budget:
+    """Counts the tokens and seconds that a run uses; None is without limit.
+
+    Args:
+        tokens: most prompt and completion tokens of all sessions of the run together.
+        seconds: since this was made.
+        spent: tokens that earlier sessions used.
+    """
+
+    def __init__(
+        self,
+        tokens: int | None = None,
+        seconds: float | None = None,
+        *,
+        spent: int = 0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        for name, value in (("tokens", tokens), ("seconds", seconds)):
+            if value is not None and value <= 0:
+                raise ConfigError(f"must be above 0, or None, got {value}", field=name)
+        self.tokens = tokens
+        self.seconds = seconds
+        self.spent = spent
+        self._clock = clock
+        self._began = clock()
+
+    def check(self) -> None:
+        """Refuse a further call.
+
+        Raises:
+            BudgetExceededError: when nothing is left.
+        """
+        hint = "the same command with a larger one goes on from here"
+        if self.tokens is not None and self.spent >= self.tokens:
+            raise BudgetExceededError(
+                f"the run's budget of {self.tokens:,} tokens is used up ({self.spent:,})", hint=hint
+            )
+        if self.seconds is not None and self._clock() - self._began >= self.seconds:
+            raise BudgetExceededError(
+                f"the run's {self.seconds:g} seconds are over", hint="the same command goes on from here"
+            )
+
+    def spend(self, completion: Completion) -> None:
+        """Count a reply; one out of a cache costs nothing."""
+        if not completion.cached:
+            self.spent += completion.usage.total_tokens

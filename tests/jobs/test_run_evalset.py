@@ -1,0 +1,61 @@
+"""The eval set of a run is read once, and a fault in it leaves nothing behind."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from debate.backends import Scripted
+from debate.dataset.evalset import EvalSet
+from debate.dataset.readers import RecordFile
+from debate.errors import TaskError
+from debate.jobs.run import Run
+from debate.store import Store
+from debate.testing import SilentListener, reply_for
+from tests.small_flows import debates
+
+
+def write(path: Path, n: int, **last: Any) -> Path:
+    tasks: list[dict[str, Any]] = [{"id": f"t{k}", "x": "?", "candidates": ["a", "b"]} for k in range(n)]
+    tasks[-1] |= last
+    path.write_text("".join(json.dumps(task) + "\n" for task in tasks))
+    return path
+
+
+def execute(evalset: Path, out: Path, **more: Any) -> int:
+    job = Run(evalset=EvalSet(evalset), folder=out, evaluator=debates(rounds=1), **more)
+    return job.execute({"scripted": Scripted(reply_for)}, SilentListener())[1].n_evaluated
+
+
+def test_a_new_run_opens_its_eval_set_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[object] = []
+    first = RecordFile.__init__
+    monkeypatch.setattr(RecordFile, "__init__", lambda self, path: (opened.append(path), first(self, path))[1])
+    assert execute(write(tmp_path / "tasks.jsonl", 3), tmp_path / "out") == 3
+    assert len(opened) == 1
+
+
+def test_a_broken_eval_set_leaves_nothing_behind(tmp_path: Path) -> None:
+    evalset = write(tmp_path / "tasks.jsonl", 3, candidates=[])
+    with pytest.raises(TaskError, match=r"tasks\.jsonl:3"):
+        execute(evalset, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_store_of_before_stays_when_the_eval_set_is_broken(tmp_path: Path) -> None:
+    evalset, store = write(tmp_path / "tasks.jsonl", 3, candidates=[]), tmp_path / "s.sqlite"
+    with pytest.raises(TaskError):
+        execute(evalset, tmp_path / "out", store=str(store))
+    with Store(store) as opened:
+        assert opened.runs() == []
+
+
+def test_an_eval_set_that_changed_is_read_again_and_a_fault_in_it_keeps_the_run(tmp_path: Path) -> None:
+    evalset, out = write(tmp_path / "tasks.jsonl", 3), tmp_path / "out"
+    execute(evalset, out)
+    with pytest.raises(TaskError):
+        execute(write(evalset, 4, candidates=[]), out)
+    assert execute(write(evalset, 4), out) == 4
