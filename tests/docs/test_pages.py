@@ -11,6 +11,7 @@ from types import ModuleType
 
 import pytest
 
+import debate
 from debate.cli import app
 from debate.config.settings import RunSettings
 from debate.registry import BACKENDS, EVALUATORS, EXPORTS, FORMATS
@@ -38,6 +39,14 @@ def test_the_readme_is_a_front_page() -> None:
 def test_links_of_pages_outside_the_manual_lead_somewhere(name: str) -> None:
     for target in _LINK.findall((REPOSITORY / name).read_text(encoding="utf-8")):
         assert (REPOSITORY / target).exists(), target
+
+
+def test_every_public_name_is_in_the_reference() -> None:
+    folder = REPOSITORY / "docs" / "reference" / "api"
+    named = {
+        name for page in folder.glob("*.md") for name in re.findall(r"(?m)^::: ([\w.]+)$", page.read_text("utf-8"))
+    }
+    assert [name for name in debate.__all__ if f"debate.{name}" not in named] == []
 
 
 def test_the_tree_in_the_architecture_is_that_of_the_package() -> None:
