@@ -14,7 +14,7 @@ import pytest
 import debate
 from debate.cli import app
 from debate.config.settings import RunSettings
-from debate.registry import BACKENDS, EVALUATORS, EXPORTS, FORMATS
+from debate.registry import BACKENDS, EVALUATORS, EXPORTS, FORMATS, Registry
 from tests.docs.blocks import REPOSITORY, pages
 
 _LINK = re.compile(r"\]\((?!https?:|#)([^)\s#]+)(?:#[^)]*)?\)")
@@ -61,6 +61,16 @@ def test_the_tree_in_the_architecture_is_that_of_the_package() -> None:
 def test_pages_name_sources_that_a_reader_can_find(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     assert not re.search(r'seed 00|seed documents|compat="seed"', text, re.IGNORECASE)
+
+
+@pytest.mark.parametrize(
+    ("page", "registry"),
+    [("README.md", EVALUATORS), ("docs/evaluators.md", EVALUATORS), ("docs/backends.md", BACKENDS)],
+)
+def test_every_built_in_name_has_its_row(page: str, registry: Registry) -> None:
+    text = (REPOSITORY / page).read_text(encoding="utf-8")
+    ours = [name for name, entry in registry.entries.items() if entry.package is None]
+    assert [name for name in ours if f"| `{name}` |" not in text] == []
 
 
 def test_the_page_of_settings_has_every_setting_and_every_evaluator() -> None:
