@@ -243,7 +243,7 @@ class MemorySettings:
         for name in ("collections", "kinds", "sources", "exclude_sources"):
             object.__setattr__(self, name, as_texts(getattr(self, name)))
         object.__setattr__(self, "weights", None if self.weights is None else _as_weights(self.weights))
-        object.__setattr__(self, "metadata", _as_json(self.metadata))
+        object.__setattr__(self, "metadata", as_json(self.metadata))
         check_range("k", self.k, 1)
         check_range("max_tokens", self.max_tokens, 0)
         check_range("min_score", self.min_score, -math.inf, math.inf)
@@ -290,7 +290,12 @@ def _as_weights(given: WeightsLike) -> Weights:
     return weights
 
 
-def _as_json(given: Mapping[str, Any] | None) -> dict[str, Any]:
+def as_json(given: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Metadata as plain JSON data, its keys in order.
+
+    Raises:
+        ConfigError: for what JSON cannot hold.
+    """
     try:
         text = json.dumps(given or {}, ensure_ascii=False, sort_keys=True, allow_nan=False)
         text.encode("utf-8")

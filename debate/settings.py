@@ -124,8 +124,8 @@ def check_settings(settings: Any, prefix: str = "") -> None:
         ConfigError: naming the first field whose value has the wrong type or lies out of bounds.
     """
     for each in declarations(cast("type[Any]", type(settings))):
-        problem = each.problem(getattr(settings, each.name))
-        if problem is not None:
+        value = getattr(settings, each.name)
+        if value is not each.default and (problem := each.problem(value)):
             raise ConfigError(problem, field=prefix + each.name)
 
 

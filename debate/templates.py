@@ -12,7 +12,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar, cast
+from typing import Any, ClassVar, TypeVar
 
 import jinja2
 from jinja2 import nodes
@@ -55,10 +55,11 @@ class _Sandbox(ImmutableSandboxedEnvironment):
 
     def getattr(self, obj: Any, attribute: str) -> Any:
         # What templates get is mostly dicts, and jinja2 looks there last, after an AttributeError that costs more.
-        if type(obj) is dict and attribute in obj:
-            return cast("dict[str, Any]", obj)[attribute]
-        if type(obj) is LoopContext and attribute in _OF_LOOPS:
-            return getattr(cast("LoopContext", obj), attribute)
+        kind: object = type(obj)  # pyright: ignore[reportUnknownVariableType]
+        if kind is dict and attribute in obj:
+            return obj[attribute]
+        if kind is LoopContext and attribute in _OF_LOOPS:
+            return getattr(obj, attribute)
         return super().getattr(obj, attribute)
 
     def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from debate.errors import ConfigError, TaskError
-from debate.settings import check_settings, documented, plain_values, setting
+from debate.settings import check_settings, documented, setting
 
 
 class _Lists:
@@ -363,4 +363,4 @@ class Sampling:
 
     def to_dict(self) -> dict[str, Any]:
         """What is set, by name."""
-        return {name: value for name, value in plain_values(self).items() if value is not None}
+        return {name: value for name in self.__slots__ if (value := getattr(self, name)) is not None}

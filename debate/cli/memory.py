@@ -1,4 +1,4 @@
-"""`debate memory`: what agents remember, kept in a store of its own. Thin over `debate.memory`."""
+"""`debate memory`: manages the store that agents recall from."""
 
 from __future__ import annotations
 
@@ -10,40 +10,47 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from debate.errors import CallError, ConfigError, StoreError
+from debate.registry import BACKENDS, EMBEDDERS
 
 if TYPE_CHECKING:
     from debate.memory import MemoryStore
 
-memory = typer.Typer(help="What agents remember: add, search, forget, check.", no_args_is_help=True)
+memory = typer.Typer(help="Manage what agents remember: add, search, export, forget, verify.", no_args_is_help=True)
 
 _Store = Annotated[
     str | None,
     typer.Option(
         "--memory",
         envvar="DEBATE_MEMORY",
-        help="The store: a SQLite file or postgresql://USER@HOST/NAME; by default in your data folder.",
+        help="Memory store: a SQLite file or postgresql://USER@HOST/NAME. Default: a file in your data folder.",
     ),
 ]
-_Embedder = Annotated[str | None, typer.Option(help="minilm or hashing; by default the store's own, else minilm.")]
-_Index = Annotated[str, typer.Option(help="auto, exact or chroma.")]
-_Collection = Annotated[str, typer.Argument(help="Collection; an agent's own is PROFILE/AGENT.")]
+_Embedder = Annotated[
+    str | None, typer.Option(help=f"Embedder: {EMBEDDERS.names()}. Default: the store's own; minilm for a new store.")
+]
+_Index = Annotated[
+    str, typer.Option(help="Vector index: auto, exact or chroma. auto takes chroma for 200,000 memories and more.")
+]
+_Collection = Annotated[
+    str, typer.Argument(help="Collection. An agent's own is PROFILE/AGENT, such as general/Critic.")
+]
 
 
 @memory.command()
 def add(
     collection: _Collection,
-    texts: Annotated[list[str] | None, typer.Argument(help="One memory each.")] = None,
+    texts: Annotated[list[str] | None, typer.Argument(help="Texts, each kept as one memory.")] = None,
     file: Annotated[
-        list[Path] | None, typer.Option(help="A Markdown or text file, cut into pieces; repeatable.")
+        list[Path] | None, typer.Option(help="Markdown or text file, split into one memory per passage. Repeatable.")
     ] = None,
-    kind: Annotated[str, typer.Option(help="semantic, episodic or reflection.")] = "semantic",
-    importance: Annotated[float, typer.Option(help="0 to 10.")] = 5.0,
-    source: Annotated[str | None, typer.Option(help="Where it comes from.")] = None,
+    kind: Annotated[str, typer.Option(help="Kind: semantic, episodic or reflection.")] = "semantic",
+    importance: Annotated[float, typer.Option(help="Importance, from 0 to 10.")] = 5.0,
+    source: Annotated[str | None, typer.Option(help="Where it comes from, such as a file or a task's id.")] = None,
     store: _Store = None,
     embedder: _Embedder = None,
     index: _Index = "auto",
 ) -> None:
-    """Add memories. Adding the same again changes nothing.
+    """Add texts or files to a collection. Adding the same again changes nothing.
 
     Example: debate memory add general/Critic "Check the units first." --importance 7
     Example: debate memory add general/Critic --file handbook.md
@@ -65,13 +72,15 @@ def add(
 
 @memory.command(name="import")
 def import_(
-    files: Annotated[list[Path] | None, typer.Argument(help="JSONL, one memory a line.")] = None,
-    built_in: Annotated[bool, typer.Option("--built-in", help="The seed memories of the built-in profiles.")] = False,
+    files: Annotated[list[Path] | None, typer.Argument(help="JSONL files, one memory per line.")] = None,
+    built_in: Annotated[
+        bool, typer.Option("--built-in", help="Import the memories that come with the built-in profiles.")
+    ] = False,
     store: _Store = None,
     embedder: _Embedder = None,
     index: _Index = "auto",
 ) -> None:
-    """Add the memories of JSONL files: `collection` and `text`, and what else an export has.
+    """Import memories from JSONL files with the keys of an export; only `collection` and `text` are required.
 
     Example: debate memory import --built-in
     """
@@ -87,10 +96,10 @@ def import_(
 
 @memory.command()
 def export(
-    file: Annotated[Path, typer.Argument(help="JSONL to write.")],
+    file: Annotated[Path, typer.Argument(help="JSONL file to write.")],
     store: _Store = None,
 ) -> None:
-    """Write all memories to a file, whole or not at all.
+    """Write all memories to a JSONL file, one per line.
 
     Example: debate memory export memories.jsonl
     """
@@ -101,8 +110,8 @@ def export(
 @memory.command()
 def search(
     collection: _Collection,
-    query: Annotated[list[str], typer.Argument(help="What to search by; the best match among several counts.")],
-    k: Annotated[int, typer.Option("-k", help="Most memories.")] = 8,
+    query: Annotated[list[str], typer.Argument(help="One or more queries; a memory counts by its best match.")],
+    k: Annotated[int, typer.Option("-k", help="How many memories at most.")] = 8,
     store: _Store = None,
 ) -> None:
     """Show what an agent would recall, with the parts of each score.
@@ -122,17 +131,17 @@ def search(
 
 @memory.command()
 def forget(
-    collection: Annotated[str | None, typer.Option(help="All of this collection, or of it what else is named.")] = None,
-    source: Annotated[str | None, typer.Option(help="All from this source.")] = None,
-    ids: Annotated[list[str] | None, typer.Option("--id", help="This one; repeatable.")] = None,
+    collection: Annotated[str | None, typer.Option(help="Only memories of this collection.")] = None,
+    source: Annotated[str | None, typer.Option(help="Only memories from this source.")] = None,
+    ids: Annotated[list[str] | None, typer.Option("--id", help="Only the memory with this id. Repeatable.")] = None,
     store: _Store = None,
 ) -> None:
-    """Forget memories: from the store, the index and the cache of vectors.
+    """Erase memories that match all options, with their vectors, from the store and the index.
 
     Example: debate memory forget --source handbook.md
     """
     if collection is None and source is None and not ids:
-        raise ConfigError("what is to be forgotten?", hint="--collection, --source or --id")
+        raise ConfigError("nothing selected to forget", hint="give --collection, --source or --id")
     with _opened(store) as opened:
         gone = opened.forget(collection, ids=ids or None, source=source)
         typer.echo(f"{len(gone)} memories forgotten")
@@ -140,7 +149,7 @@ def forget(
 
 @memory.command()
 def stats(store: _Store = None) -> None:
-    """Show the collections and how many memories each holds.
+    """List the collections and the number of memories in each.
 
     Example: debate memory stats
     """
@@ -155,7 +164,7 @@ def stats(store: _Store = None) -> None:
 
 @memory.command()
 def verify(store: _Store = None, index: _Index = "auto") -> None:
-    """Compare vectors and index with the memories; exit code 5 when they differ.
+    """Check texts, vectors and index for consistency; exit code 5 when something is wrong.
 
     Example: debate memory verify
     """
@@ -165,30 +174,34 @@ def verify(store: _Store = None, index: _Index = "auto") -> None:
         for problem in report.problems:
             typer.echo(f"- {problem}")
         if not report.is_ok:
-            raise StoreError("the store is not as it should be", hint="debate memory rebuild mends vectors and index")
+            raise StoreError(
+                "the memory store is inconsistent", hint="`debate memory rebuild` repairs vectors and index"
+            )
 
 
 @memory.command()
 def rebuild(
     store: _Store = None,
-    embedder: Annotated[str | None, typer.Option(help="Embed all anew with this one: minilm or hashing.")] = None,
+    embedder: Annotated[
+        str | None, typer.Option(help=f"Embed everything again with another embedder: {EMBEDDERS.names()}.")
+    ] = None,
     index: _Index = "auto",
 ) -> None:
-    """Make vectors and index anew from the memories.
+    """Rebuild vectors and index from the memories' texts.
 
     Example: debate memory rebuild --embedder hashing
     """
     with _opened(store, embedder, index) as opened:
-        typer.echo(f"{opened.rebuild()} vectors made anew")
+        typer.echo(f"{opened.rebuild()} vectors made")
 
 
 @memory.command()
 def remember(
-    folder: Annotated[Path, typer.Argument(help="Folder of a run.")],
+    folder: Annotated[Path, typer.Argument(help="Folder of a finished or interrupted run.")],
     store: _Store = None,
     embedder: _Embedder = None,
 ) -> None:
-    """Write down what each agent of a run concluded, as episodic memories of its own.
+    """Remember what each agent of a run concluded, as episodic memories in its own collection.
 
     Example: debate memory remember runs/first
     """
@@ -205,14 +218,14 @@ def remember(
 @memory.command()
 def reflect(
     collection: _Collection,
-    model: Annotated[str, typer.Option(envvar="DEBATE_MODEL", help="Model that reflects.")],
-    backend: Annotated[str, typer.Option(help="vllm, openai or ollama.")] = "vllm",
-    base_url: Annotated[str | None, typer.Option(help="Address of the server.")] = None,
-    last: Annotated[int, typer.Option(help="How many of the newest memories are read.", min=1)] = 30,
-    n: Annotated[int, typer.Option("-n", help="Most insights.", min=1)] = 3,
+    model: Annotated[str, typer.Option(envvar="DEBATE_MODEL", help="Model to ask, by the name the backend knows.")],
+    backend: Annotated[str, typer.Option(help=f"Backend: {BACKENDS.names()}.")] = "vllm",
+    base_url: Annotated[str | None, typer.Option(help="Base URL of the server: http://localhost:8000/v1.")] = None,
+    last: Annotated[int, typer.Option(help="How many of the newest memories the model reads.", min=1)] = 30,
+    n: Annotated[int, typer.Option("-n", help="How many insights at most.", min=1)] = 3,
     store: _Store = None,
 ) -> None:
-    """Let a model distil insights from an agent's newest memories, with links to their evidence.
+    """Let a model derive insights from an agent's newest memories, linked to their evidence (Park et al. 2023).
 
     Example: debate memory reflect general/Critic --model Qwen/Qwen3-8B
     """

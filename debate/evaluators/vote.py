@@ -25,8 +25,8 @@ from debate.evaluators.judge import TEMPLATE_HELP, JudgePrompts, JudgeSettings, 
 from debate.evaluators.result import build_evaluation
 from debate.flow import Completion, Flow, Parsed, gather
 from debate.hashing import derive
-from debate.parsing.ballots import read_json_ballot
 from debate.parsing.schema import bounded_text, object_of
+from debate.parsing.values import read_json_ballot
 from debate.settings import documented, result_setting, setting
 from debate.templates import Trusted
 from debate.types import FloatArray, Judgment, Scale, Task

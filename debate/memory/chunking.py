@@ -1,7 +1,7 @@
 """Documents as memories: Markdown and plain text, cut where their authors cut them, each piece with its place.
 
 A piece is a run of paragraphs under one heading, about as long as an embedder reads at once; the headings above it
-go with it, so that a piece says by itself what it is about. Knows nothing of stores or vectors.
+go with it, so that a piece says by itself what it is about.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Memories as JSONL, one per line: how they leave a store, enter another, and ship with a project.
 
 A line needs `collection` and `text`; the other keys have defaults. An export that is read into an empty store and
-exported again is the same file to the byte. Vectors are not exchanged: whoever reads the texts embeds them. Knows
-nothing of SQL.
+exported again is the same file to the byte. Vectors are not exchanged: whoever reads the texts embeds them.
 """
 
 from __future__ import annotations
@@ -18,16 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from debate.errors import ConfigError, InputError
 from debate.files import atomic_write
 from debate.flow import MemoryKind
-from debate.memory.records import (
-    NewMemory,
-    canonical,
-    checked_metadata,
-    checked_name,
-    checked_source,
-    checked_text,
-    memory_id,
-    seconds,
-)
+from debate.memory.records import Moment, NewMemory, canonical, new_memory
 from debate.yaml_files import first_finding
 
 _LONGEST_LINE = 4_000_000
@@ -107,7 +97,9 @@ def _read(path: Path, number: int, line: str, now: Callable[[], float]) -> NewMe
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"is not JSON: {error}", file=path, line=number) from None
     try:
-        return _checked(_Line.model_validate(data), now)
+        fields: dict[str, Any] = dict(_Line.model_validate(data))
+        fields["created_at"] = _moment(fields["created_at"])
+        return new_memory(**fields, now=now)
     except ValidationError as error:
         finding = first_finding(error, _Line)
         field = ".".join(map(str, finding.loc)) or None
@@ -116,27 +108,8 @@ def _read(path: Path, number: int, line: str, now: Callable[[], float]) -> NewMe
         raise ConfigError(error.problem, file=path, line=number, field=error.field, hint=error.hint) from None
 
 
-def _checked(line: _Line, now: Callable[[], float]) -> NewMemory:
-    created = None if line.created_at is None else _moment(line.created_at)
-    source = None if line.source is None else checked_source(line.source)
-    collection, text = checked_name(line.collection, "collection"), checked_text(line.text, "text")
-    given = None if line.id is None else checked_name(line.id, "id")
-    return NewMemory(
-        id=given or memory_id(collection, text, line.kind, source, created),
-        collection=collection,
-        text=text,
-        kind=line.kind,
-        importance=line.importance,
-        created_at=now() if created is None else created,
-        source=source,
-        metadata=checked_metadata(line.metadata),
-    )
-
-
-def _moment(given: str | float) -> float:
-    if isinstance(given, str):
-        try:
-            return seconds(datetime.fromisoformat(given), "created_at")
-        except ValueError:
-            raise ConfigError(f"is no ISO date: {given!r}", field="created_at") from None
-    return seconds(given, "created_at")
+def _moment(given: str | float | None) -> Moment | None:
+    try:
+        return datetime.fromisoformat(given) if isinstance(given, str) else given
+    except ValueError:
+        raise ConfigError(f"is not an ISO date: {given!r}", field="created_at") from None

@@ -1,4 +1,4 @@
-"""Verifying a memory store, and making vectors and indexes anew from its texts.
+"""Verifies a memory store, and rebuilds vectors and indexes from its texts.
 
 SQL's memories are the truth; vectors follow from them and the embedder, an index from the vectors.
 """
@@ -13,11 +13,10 @@ import numpy as np
 from sqlalchemy import ColumnElement, Connection, and_, delete, func, select, update
 
 from debate.errors import BackendError, InputError, StoreError
-from debate.memory.database import Database
+from debate.memory.database import COLLECTIONS, MEMORIES, VECTORS, Database
 from debate.memory.indexes.router import IndexRouter
 from debate.memory.recall.snapshot import CollectionCache, Snapshot
 from debate.memory.recall.vectors import VectorCache, text_hash
-from debate.memory.tables import COLLECTIONS, MEMORIES, VECTORS
 
 _AT_ONCE = 1000
 _log = logging.getLogger("debate")
@@ -85,7 +84,7 @@ class Maintenance:
         return [fault for snapshot in self._snapshots() for fault in self._indexes.of(snapshot).faults(snapshot)]
 
     def rebuild(self) -> int:
-        """Embed what has no vector of the store's embedder of now, and make the index anew; returns how many.
+        """Embed every text that has no vector of the current embedder, and rebuild the index; returns how many.
 
         The embedder may be another than before: the vectors of the old one go when all new ones are there. Cut off, it
         goes on from where it was.
@@ -131,7 +130,7 @@ class Maintenance:
     def keep_up(self, names: Collection[str]) -> None:
         """Bring Chroma up to what was added, where it serves these collections, so that no recall has to wait for it.
 
-        What is added is safe whether or not this succeeds: the next search makes up for it.
+        What is added is safe whether or not this succeeds: the next search catches up.
         """
         if self._indexes.choice == "exact":
             return
@@ -147,7 +146,7 @@ class Maintenance:
             _log.warning("Chroma will be brought up to date by the next recall: %s", error)
 
     def follow(self) -> None:
-        """Have an open Chroma let go of what was forgotten; one that is opened later does so then."""
+        """Remove what was forgotten from an open Chroma; one that is opened later catches up then."""
         chroma = self._indexes.opened
         if chroma is not None:
             for snapshot in self._snapshots():

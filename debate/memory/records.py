@@ -1,20 +1,15 @@
-"""What may stand in a memory or a recall: kinds, names, texts, moments.
-
-Everything that comes from outside is checked here, once. Knows nothing of where it is kept.
-
-A memory that is to be kept, checked, and the id that its content gives it. Knows nothing of where it is kept.
-"""
+"""Memories as they are kept, and the checks of everything that comes from outside: kinds, names, texts, moments."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, cast, get_args
+from typing import Any, get_args
 
 from debate.errors import ConfigError
-from debate.flow import MemoryKind
+from debate.flow import MemoryKind, as_json
 from debate.hashing import digest
 
 KINDS: tuple[MemoryKind, ...] = get_args(MemoryKind)
@@ -60,15 +55,6 @@ def _bounded(given: object, where: str, longest: int) -> str:
     return text
 
 
-def checked_source(source: object) -> str:
-    """Where a memory comes from: 1 to 500 characters of valid Unicode without NUL.
-
-    Raises:
-        ConfigError: for anything else.
-    """
-    return _bounded(source, "source", MAX_SOURCE)
-
-
 def checked_text(text: object, where: str) -> str:
     """A string in valid Unicode.
 
@@ -95,18 +81,6 @@ def checked_kind(kind: object) -> MemoryKind:
     return kind
 
 
-def checked_metadata(given: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Metadata as plain JSON data.
-
-    Raises:
-        ConfigError: for what JSON cannot hold.
-    """
-    try:
-        return cast("dict[str, Any]", json.loads(canonical(dict(given or {}))))
-    except (TypeError, ValueError, RecursionError) as error:
-        raise ConfigError(f"must be plain JSON data: {error}", field="metadata") from None
-
-
 def canonical(value: object) -> str:
     """Canonical JSON: compact, keys in order. ValueError for NaN and infinities, and for half surrogate pairs."""
     text = json.dumps(value, ensure_ascii=False, sort_keys=True, allow_nan=False, separators=(",", ":"))
@@ -130,46 +104,39 @@ class NewMemory:
     metadata: Mapping[str, Any]
 
 
-def memory_id(collection: str, text: str, kind: str, source: str | None, created_at: float | None) -> str:
-    """The id of a memory: the same content, in the same collection, has the same.
-
-    `created_at` is None where the moment was not given but is that of the adding.
-    """
-    return digest("memory", collection, text, kind, source, created_at)
-
-
-def new_memories(
-    collection: str,
-    texts: Sequence[str],
-    source: str | None,
-    kind: str,
-    importance: float,
-    created_at: Moment | None,
+def new_memory(
+    collection: object,
+    text: object,
     *,
-    metadata: Mapping[str, Any] | None,
     now: Callable[[], float],
-) -> list[NewMemory]:
-    """Memories that have all but their text in common; see `MemoryStore.add` for the arguments.
+    kind: object = "semantic",
+    importance: float = 5,
+    created_at: Moment | None = None,
+    source: object = None,
+    metadata: Mapping[str, Any] | None = None,
+    id: object = None,  # noqa: A002
+) -> NewMemory:
+    """A memory with everything checked; see `MemoryStore.add` for the arguments.
+
+    Without an `id`, the same content in the same collection has the same one. The moment is part of the content only
+    where it is given; else it is `now`.
 
     Raises:
         ConfigError: for what cannot be kept.
     """
     if not 0 <= importance <= 10:
         raise ConfigError(f"must lie in [0, 10], got {importance}", field="importance")
-    given = None if created_at is None else seconds(created_at, "created_at")
-    name, checked = checked_name(collection, "collection"), checked_kind(kind)
-    origin = None if source is None else checked_source(source)
-    details, moment = checked_metadata(metadata), now() if given is None else given
-    return [
-        NewMemory(
-            id=memory_id(name, text, checked, origin, given),
-            collection=name,
-            text=text,
-            kind=checked,
-            importance=float(importance),
-            created_at=moment,
-            source=origin,
-            metadata=details,
-        )
-        for text in (checked_text(each, "text") for each in texts)
-    ]
+    moment = None if created_at is None else seconds(created_at, "created_at")
+    name, checked, sort = checked_name(collection, "collection"), checked_text(text, "text"), checked_kind(kind)
+    origin = None if source is None else _bounded(source, "source", MAX_SOURCE)
+    given = None if id is None else checked_name(id, "id")
+    return NewMemory(
+        id=given or digest("memory", name, checked, sort, origin, moment),
+        collection=name,
+        text=checked,
+        kind=sort,
+        importance=float(importance),
+        created_at=now() if moment is None else moment,
+        source=origin,
+        metadata=as_json(metadata),
+    )

@@ -1,8 +1,7 @@
-"""What agents keep of what they judged: `remember` writes their conclusions down, `reflect` distils insights from them.
+"""Memories made from runs: `remember` writes down what agents concluded, `reflection` distills insights from memories.
 
 Both are asked for after a run, never during one. Reflection follows Generative Agents (arXiv 2304.03442, section 4.2):
-a model reads an agent's recent memories and states what follows, with links to its evidence. Knows nothing of engines:
-the model is asked by a flow, which a runner drives.
+a model reads an agent's recent memories and states what follows, with links to its evidence.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from sqlalchemy import func, select
 from debate.data_files import data_folder
 from debate.errors import ConfigError
 from debate.flow import Recall, WeightsLike, as_texts
-from debate.memory.database import Database
+from debate.memory.database import COLLECTIONS, MEMORIES, Database
 from debate.memory.embedders import Embedder, HashingEmbedder, embedder_named
 from debate.memory.indexes.chroma_client import open_chroma, prefix_of
 from debate.memory.indexes.chroma_index import ChromaIndex
@@ -30,8 +30,7 @@ from debate.memory.recall.request import RecallRequest
 from debate.memory.recall.search import BatchingRetriever, RecallService
 from debate.memory.recall.snapshot import CollectionCache
 from debate.memory.recall.vectors import VectorCache
-from debate.memory.records import Moment, checked_kind, new_memories, seconds
-from debate.memory.tables import COLLECTIONS, MEMORIES
+from debate.memory.records import Moment, checked_kind, new_memory, seconds
 from debate.memory.writer import Writer, conditions, kept_memories, newest
 from debate.registry import EMBEDDERS
 from debate.types import Memory
@@ -98,7 +97,7 @@ class MemoryStore:
         self.close()
 
     def close(self) -> None:
-        """Let go of everything. Safe to call twice."""
+        """Close connections, indexes and the thread. Safe to call twice."""
         self._executor.shutdown()
         self._indexes.close()
         self._database.close()
@@ -123,7 +122,7 @@ class MemoryStore:
         Args:
             collection: any name; those that differ in case or Unicode form are different ones.
             texts: one text, or several.
-            source: where they come from, such as a task's id; `exclude_sources` and `forget` go by it.
+            source: where they come from, such as a task's id; used by `exclude_sources` and `forget`.
             kind: `episodic`, `semantic` or `reflection`.
             importance: 0 to 10.
             created_at: None is now.
@@ -133,9 +132,11 @@ class MemoryStore:
             ConfigError: for what cannot be kept; nothing is added then.
             StoreError: when it cannot be written; adding the same again completes it.
         """
-        memories = new_memories(
-            collection, as_texts(texts), source, kind, importance, created_at, metadata=metadata, now=self._now
-        )
+        now = self._now()  # of all of them
+        common: dict[str, Any] = {"kind": kind, "importance": importance, "created_at": created_at, "source": source}
+        memories = [
+            new_memory(collection, text, now=lambda: now, metadata=metadata, **common) for text in as_texts(texts)
+        ]
         if self._writer.add(memories):
             self._maintenance.keep_up({collection})
         return [memory.id for memory in memories]
@@ -268,7 +269,7 @@ class MemoryStore:
         return self._maintenance.verify()
 
     def rebuild(self) -> int:
-        """Make vectors that are missing, damaged or of another embedder, and the index, anew; returns how many."""
+        """Embed what lacks a sound vector of this embedder, and rebuild the index; returns how many were embedded."""
         return self._maintenance.rebuild()
 
     def _now(self) -> float:
@@ -289,7 +290,7 @@ def default_store() -> str:
 
 
 def built_in() -> MemoryStore:
-    """A store in main memory that holds the seed memories, by words: no embedding model is needed for so few."""
+    """A store in main memory with the built-in memories, found by words: so few need no embedding model."""
     memory = MemoryStore("sqlite://", HashingEmbedder(), "exact")
     for path in sorted(data_folder("memory").glob("*.jsonl")):
         memory.import_(path)
@@ -311,7 +312,7 @@ def own_embedder(url: str) -> Embedder:
     """The embedder of an existing store; MiniLM for a new one.
 
     Raises:
-        ConfigError: when no name stands for it.
+        ConfigError: when that embedder has no name.
     """
     database = Database(url)
     try:

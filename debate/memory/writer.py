@@ -1,9 +1,6 @@
 """Adding and forgetting memories: what is acknowledged is committed, memories and vectors together.
 
-Adding the same again changes nothing and gives the same ids, so that an interrupted job may simply be run again. Knows
-nothing of recalling.
-
-The memories that a collection got last.
+Adding the same again changes nothing and gives the same ids, so that an interrupted job may simply be run again.
 """
 
 from __future__ import annotations
@@ -13,11 +10,10 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, delete, select, update
 
-from debate.memory.database import Database
+from debate.memory.database import COLLECTIONS, MEMORIES, Database
 from debate.memory.embedders.base import Vectors
 from debate.memory.recall.vectors import VectorCache, text_hash
 from debate.memory.records import NewMemory
-from debate.memory.tables import COLLECTIONS, MEMORIES
 from debate.sql.types import insert_new
 from debate.types import Memory
 
@@ -79,7 +75,7 @@ class Writer:
         return found
 
     def stranger(self, memories: Sequence[NewMemory]) -> str | None:
-        """An id among these that stands for another memory in the store; None when there is none."""
+        """An id among these that is the id of another memory in the store; None when there is none."""
         given = {each.id: (each.collection, text_hash(each.text)) for each in memories}
         query = select(MEMORIES.c.id, COLLECTIONS.c.name, MEMORIES.c.text_hash).join(
             COLLECTIONS, COLLECTIONS.c.id == MEMORIES.c.collection_id
@@ -180,7 +176,7 @@ def _parts(values: Sequence[Any]) -> list[Sequence[Any]]:
 
 
 def newest(connection: Connection, collection: str, n: int) -> list[Memory]:
-    """Newest first, at most `n`; a moment that several share goes by the order in which they were added."""
+    """Newest first, at most `n`; of the same moment, the last added first."""
     query = (
         select(MEMORIES)
         .join(COLLECTIONS, COLLECTIONS.c.id == MEMORIES.c.collection_id)

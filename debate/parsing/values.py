@@ -1,4 +1,4 @@
-"""Reads what a judge's reply says one candidate, or one step of reasoning, is worth.
+"""Reads what a judge's reply says a candidate or a step is worth, and ballots on several candidates.
 
     LabelMap({"sure": 20, "likely": 1, "impossible": 0.001})     the label on the last line
     NumberLine(0, 10)                                            the number on the last line
@@ -219,3 +219,36 @@ def read_is_solved(reply: str, *, finish_reason: str = "stop") -> bool:
     if answer not in _ANSWERS:
         raise unreadable("unknown_label", f"Inside <is solved> stands {shown(said)}; give yes or no.")
     return _ANSWERS[answer]
+
+
+def read_json_ballot(
+    reply: str, key: str, labels: Mapping[str, int], *, finish_reason: str = "stop", tie: str | None = None
+) -> tuple[int, ...]:
+    """Indices of the candidates under a key of the one JSON object in a reply: `B > A`, one label, or a list of them.
+
+    labels: {label: index}; compared without capitals. What `tie` names is a ballot that prefers none, `()`.
+
+    Raises:
+        ReplyError: as `extract_json`; missing_key, no_ranking, unknown_candidate or duplicate.
+    """
+    value = extract_json(reply, finish_reason=finish_reason)
+    members = cast("dict[str, object]", value) if isinstance(value, dict) else {}
+    if key not in members:
+        raise unreadable("missing_key", f"The reply must be an object with {shown(key)}.")
+    said = members[key]
+    if isinstance(said, str) and ">" in said:
+        said = said.split(">")
+    named = cast("list[object]", said) if isinstance(said, list) else [said]
+    if not named:
+        raise unreadable("no_ranking", f"{shown(key)} names no candidate.")
+    known = {label.casefold(): j for label, j in labels.items()}
+    words = [item.strip().casefold() if isinstance(item, str) else None for item in named]
+    if tie is not None and words == [tie.casefold()]:
+        return ()
+    for item, word in zip(named, words, strict=True):
+        if word not in known:
+            raise unreadable("unknown_candidate", f"There is no candidate {shown(item)}, only {', '.join(labels)}.")
+    ranking = tuple(known[word] for word in words if word is not None)
+    if len(set(ranking)) < len(ranking):
+        raise unreadable("duplicate", f"{shown(key)} names a candidate twice; name each once.")
+    return ranking

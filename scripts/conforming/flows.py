@@ -16,7 +16,6 @@ from conforming.cases import Input
 from conforming.verdicts import Answer
 from debate.backends import Scripted, ValueServer
 from debate.backends.base import Call
-from debate.backends.http.value_server import wire_messages
 from debate.engine import Engine
 from debate.errors import TaskError
 from debate.evaluators.callback import CallbackEvaluator
@@ -151,7 +150,10 @@ def more_samples(given: Input, literal: bool) -> Any:
 def value_model(given: Input, literal: bool) -> Any:
     """The client's request to a server that answers as the recorded one did, through the whole engine."""
     memory, step = given["contextual_memory"], given["step"]
-    wire_messages(memory, step, given["is_final"])
+    if not memory:
+        raise TaskError("is empty: its first item is the task", field="memory")
+    if not isinstance(step, str):
+        raise TaskError(f"must be a string, got {type(step).__name__}", field="step")
     seen: dict[str, Any] = {}
 
     def served(request: httpx2.Request) -> httpx2.Response:

@@ -59,7 +59,7 @@ def test_nobody_judges_its_own_and_all_others_do(authors: list[str]) -> None:
     assert len(evaluation.details["judgements"]) == 2 * len(authors)
 
 
-def test_each_judgement_is_in_the_details() -> None:
+def test_each_judgment_is_in_the_details() -> None:
     evaluation = judged(CrossEvaluator(judges={name: JUDGES[name] for name in "ab"}), by("a", "b"), answer)
     assert evaluation.details["judgements"] == [
         {"candidate": 1, "generator": "b", "judge": "a", "score": 2.0},

@@ -5,13 +5,26 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 
 import debate.evaluators
+from debate import (
+    CallbackEvaluator,
+    CrossEvaluator,
+    DebateEvaluator,
+    PanelEvaluator,
+    Sampling,
+    StepEvaluator,
+    ValueEvaluator,
+    VoteEvaluator,
+)
 from debate.backends import Scripted
 from debate.engine import Engine
 from debate.evaluation import Evaluation
 from debate.evaluators.base import Evaluator
-from debate.settings import declarations
+from debate.evaluators.early_stop import EarlyStop
+from debate.evaluators.steps.prompted import PromptedSteps
+from debate.settings import REQUIRED, declarations
 from debate.types import Scale, Task
 
 
@@ -38,3 +51,16 @@ def test_the_evaluator_of_the_docstring_evaluates_checks_and_describes_itself() 
 
 def test_every_public_name_is_there() -> None:
     assert all(hasattr(debate.evaluators, name) for name in debate.evaluators.__all__)
+
+
+SETTINGS = [
+    CallbackEvaluator, CrossEvaluator, DebateEvaluator, EarlyStop, PanelEvaluator, PromptedSteps, Sampling,
+    StepEvaluator, ValueEvaluator, VoteEvaluator,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("cls", SETTINGS)
+def test_every_default_is_allowed_and_every_setting_is_in_the_docstring(cls: type[Any]) -> None:
+    for declared in declarations(cls):
+        assert declared.default is REQUIRED or declared.problem(declared.default) is None
+        assert f"    {declared.name}: {declared.help}" in (cls.__doc__ or "")

@@ -90,7 +90,7 @@ def test_a_line_needs_a_collection_and_a_text_alone(tmp_path: Path) -> None:
         ({"collection": "a", "text": "x", "kind": "opinion"}, "kind", "opinion|semantic"),
         ({"collection": "a", "text": "x", "importance": 11}, "importance", r"\[0, 10\]"),
         ({"collection": "a", "text": "x", "importance": "high"}, "importance", "must be a number"),
-        ({"collection": "a", "text": "x", "created_at": "yesterday"}, "created_at", "no ISO date"),
+        ({"collection": "a", "text": "x", "created_at": "yesterday"}, "created_at", "not an ISO date"),
         ({"collection": "a", "text": "x", "created_at": "2026-01-01"}, "created_at", "no time zone"),
         ({"collection": "a", "text": "x", "created_at": -5}, "created_at", "since 1970"),
         ({"collection": "a", "text": "x", "embedding": [1, 2]}, "embedding", "unknown key"),

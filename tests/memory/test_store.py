@@ -20,9 +20,8 @@ import pytest
 
 from debate.errors import ConfigError, StoreError
 from debate.memory import HashingEmbedder, MemoryStore, RecallRequest
-from debate.memory.database import SCHEMA, Database
+from debate.memory.database import SCHEMA, Base, Database
 from debate.memory.indexes.router import IndexChoice
-from debate.memory.tables import Base
 from tests.memory.oracle import NOW, Directions
 from tests.required import required_module
 

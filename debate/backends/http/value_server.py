@@ -12,13 +12,12 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from debate.backends.base import Call
 from debate.backends.http.client import HTTPBackend, mapping
 from debate.concurrency.micro_batch import MicroBatcher
-from debate.errors import ConfigError, TaskError
+from debate.errors import ConfigError
 from debate.flow import Completion, Prompt
 from debate.net.retry import RetryPolicy, TransportError
 from debate.types import Usage
@@ -27,21 +26,6 @@ if TYPE_CHECKING:
     import httpx2
 
 Wire = list[dict[str, str]]
-
-
-def wire_messages(memory: Sequence[str], step: str, is_final: bool) -> Wire:
-    """The messages that ask for the value of a step after `memory`: the task, then the steps before.
-
-    Raises:
-        TaskError: when there is no task in memory, or no step.
-    """
-    if not memory:
-        raise TaskError("is empty: its first item is the task", field="memory")
-    if not isinstance(step, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise TaskError(f"must be a string, got {type(step).__name__}", field="step")
-    said = [("user", memory[0]), *(("intermediate_step", text) for text in memory[1:])]
-    said.append(("last_step" if is_final else "intermediate_step", step))
-    return [{"role": role, "content": text} for role, text in said]
 
 
 class ValueServer(HTTPBackend):

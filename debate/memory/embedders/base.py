@@ -34,7 +34,7 @@ class Embedder(Protocol):
         ...
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """One unit row a text, (N, D). A long text is read as a whole, never cut silently."""
+        """Unit rows, one per text: (N, D). A long text is read as a whole, never cut silently."""
         ...
 
 
@@ -94,7 +94,7 @@ def spans(length: int, size: int, overlap: int) -> list[tuple[int, int]]:
 
 
 def by_text(rows: Vectors, lengths: Sequence[Sequence[int]]) -> Vectors:
-    """One vector a text from those of all windows in a row, (W, D) -> (N, D): the mean by length, at unit length.
+    """Combine the vectors of all windows into one per text, (W, D) -> (N, D): the mean by length, at unit length.
 
     Args:
         rows: vectors of the first text's windows, then of the second's, ...

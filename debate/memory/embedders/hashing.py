@@ -1,6 +1,6 @@
 """An embedder that needs no model: words and their trigrams, hashed into a vector.
 
-It knows which words two texts share, and words that are spelt alike; not what they mean. The same text gives the same
+It knows which words two texts share, and words that are spelled alike, not what they mean. The same text gives the same
 bits in every process. For tests, small installations, and as a baseline that a model has to beat.
 """
 
@@ -40,7 +40,7 @@ class HashingEmbedder:
         self.id = f"hashing-1/{dimension}"
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """One unit row a text, (N, D)."""
+        """Unit rows, one per text: (N, D)."""
         rows = np.zeros((len(texts), self.dimension))  # (N, D)
         for row, text in zip(rows, texts, strict=True):
             self._fill(row, text)
@@ -60,8 +60,8 @@ class HashingEmbedder:
 @lru_cache(maxsize=65536)
 def _features(word: str) -> tuple[tuple[int, float], ...]:
     """The features of a word as 64-bit hashes, with their weights."""
-    spelt = f"<{word}>"
-    trigrams = [spelt[i : i + 3] for i in range(len(spelt) - 2)]
+    marked = f"<{word}>"
+    trigrams = [marked[i : i + 3] for i in range(len(marked) - 2)]
     share = (_TRIGRAM_SHARE / len(trigrams)) ** 0.5
     return ((_hashed(f"word {word}"), 1.0), *((_hashed(f"part {each}"), share) for each in trigrams))
 

@@ -64,7 +64,7 @@ class MiniLM:
         self._loaded: tuple[Tokenizer, Bert, Any] | None = None
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """One unit row a text, (N, 384): of a long one the mean over its windows.
+        """Unit rows, one per text: (N, 384). A long text gets the mean over its windows.
 
         Raises:
             ConfigError: when the model is not there, or is not the published one.

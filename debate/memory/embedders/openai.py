@@ -64,7 +64,7 @@ class OpenAIEmbedder:
         return self._dimension
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """One row a text, (N, D).
+        """Rows, one per text: (N, D).
 
         Raises:
             CallError, BackendUnavailableError: see `JsonClient.ask`.

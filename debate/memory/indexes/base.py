@@ -1,9 +1,7 @@
-"""What an index is: it offers, of one collection, the memories that may score best. Knows no particular index.
+"""The interface of vector indexes, and the exact one, which compares every memory in one matrix product per collection.
 
-The exact index: every memory is compared, by one matrix product a collection for all requests of a batch.
-
-It is the oracle of the tests, and the faster index for all but large collections. Holds nothing of its own: vectors
-come with the snapshot.
+The exact index is the reference in tests, and the faster one for all but large collections. It holds nothing of its
+own: vectors come with the snapshot.
 """
 
 from __future__ import annotations
@@ -52,11 +50,11 @@ class VectorIndex(Protocol):
         ...
 
     def rebuild(self, snapshots: Sequence[Snapshot]) -> None:
-        """Throw away what it holds and make it anew from these collections, which are all there are."""
+        """Discard what it holds and rebuild it from these collections, which are all there are."""
         ...
 
     def close(self) -> None:
-        """Let go of files and connections. Safe to call twice."""
+        """Close files and connections. Safe to call twice."""
         ...
 
 
@@ -93,8 +91,8 @@ class ExactIndex:
     """Compares everything with everything; see `VectorIndex`."""
 
     def search(self, snapshot: Snapshot, searches: Sequence[Search]) -> list[SearchHits]:
-        """The `n` best of each search by float32 products, with a bound that makes up for the rounding."""
-        assert snapshot.matrix is not None, "the shelf was not told to hold vectors"
+        """The `n` best of each search by float32 products, with a bound that allows for rounding."""
+        assert snapshot.matrix is not None, "the cache holds no vectors of this collection"
         found: list[SearchHits] = []
         for part in _parts(searches, len(snapshot)):
             queries = np.concatenate([each.queries for each in part])  # (Q, D)
@@ -109,10 +107,10 @@ class ExactIndex:
         return []
 
     def rebuild(self, snapshots: Sequence[Snapshot]) -> None:
-        """There is nothing to make anew."""
+        """Nothing to rebuild."""
 
     def close(self) -> None:
-        """There is nothing to let go of."""
+        """Nothing to close."""
 
 
 def _parts(searches: Sequence[Search], n_memories: int) -> list[list[Search]]:

@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import quote
 from uuid import uuid4
 
@@ -46,46 +46,6 @@ class Near:
     cosines: Sequence[float]
 
 
-class Chroma(Protocol):
-    """Chroma's collections. Every fault is a `StoreError`, `BackendUnavailableError` or `CallError`."""
-
-    def open(self, name: str) -> Opened:
-        """The collection of that name, made where there is none, without an embedding function."""
-        ...
-
-    def note(self, handle: Any, facts: Mapping[str, int]) -> None:
-        """Note facts with a collection."""
-        ...
-
-    def upsert(self, handle: Any, ids: Sequence[str], vectors: Vectors) -> None:
-        """Add vectors, (N, D), or replace those of these ids; at most `AT_ONCE`."""
-        ...
-
-    def delete(self, handle: Any, ids: Sequence[str]) -> None:
-        """Remove vectors; at most `AT_ONCE`."""
-        ...
-
-    def query(self, handle: Any, queries: Vectors, n: int) -> list[Near]:
-        """The n nearest of each query, (Q, D)."""
-        ...
-
-    def ids(self, handle: Any) -> list[str]:
-        """All ids."""
-        ...
-
-    def vectors(self, handle: Any, ids: Sequence[str]) -> dict[str, Vectors]:
-        """The vectors of some ids, (D,) each; ids that are not there are left out."""
-        ...
-
-    def clear(self) -> None:
-        """Remove every collection of this store."""
-        ...
-
-    def close(self) -> None:
-        """Close Chroma. Safe to call twice."""
-        ...
-
-
 def open_chroma(where: str | Path | None, beside: Path | None, store: str) -> Chroma:
     """Chroma for a memory store.
 
@@ -117,7 +77,9 @@ def _near(found: Mapping[str, Any]) -> list[Near]:
 
 
 class EmbeddedChroma:
-    """See `Chroma`. A folder that belongs to one store, open in one process at a time: two that write destroy it.
+    """Chroma in this process, in a folder of one store and open in one process at a time: two that write destroy it.
+
+    Every fault is a `StoreError`, or a `ConfigError` where Chroma is not installed.
 
     Args:
         folder: made where there is none; a lock file lies beside it.
@@ -146,7 +108,7 @@ class EmbeddedChroma:
             raise
 
     def open(self, name: str) -> Opened:
-        """See `Chroma.open`."""
+        """The collection of that name, made where there is none, without an embedding function."""
         made = self._guarded(
             lambda: self._opened().get_or_create_collection(
                 name, embedding_function=None, configuration={"hnsw": HNSW}, metadata=None
@@ -155,27 +117,27 @@ class EmbeddedChroma:
         return Opened(made, dict(made.metadata or {}))
 
     def note(self, handle: Any, facts: Mapping[str, int]) -> None:
-        """See `Chroma.note`."""
+        """Note facts with a collection."""
         self._guarded(lambda: handle.modify(metadata=dict(facts)))
 
     def upsert(self, handle: Any, ids: Sequence[str], vectors: Vectors) -> None:
-        """See `Chroma.upsert`."""
+        """Add vectors, (N, D), or replace those of these ids; at most `AT_ONCE`."""
         self._guarded(lambda: handle.upsert(ids=list(ids), embeddings=vectors))
 
     def delete(self, handle: Any, ids: Sequence[str]) -> None:
-        """See `Chroma.delete`."""
+        """Remove vectors; at most `AT_ONCE`."""
         self._guarded(lambda: handle.delete(ids=list(ids)))
 
     def query(self, handle: Any, queries: Vectors, n: int) -> list[Near]:
-        """See `Chroma.query`."""
+        """The n nearest of each query, (Q, D)."""
         return _near(self._guarded(lambda: handle.query(query_embeddings=queries, n_results=n, include=["distances"])))
 
     def ids(self, handle: Any) -> list[str]:
-        """See `Chroma.ids`."""
+        """All ids."""
         return self._guarded(lambda: handle.get(include=[]))["ids"]
 
     def vectors(self, handle: Any, ids: Sequence[str]) -> dict[str, Vectors]:
-        """See `Chroma.vectors`."""
+        """The vectors of some ids, (D,) each; ids that are not there are left out."""
         found = self._guarded(lambda: handle.get(ids=list(ids), include=["embeddings"]))
         return dict(zip(found["ids"], np.asarray(found["embeddings"], np.float32), strict=True))
 
@@ -238,7 +200,9 @@ class EmbeddedChroma:
 
 
 class ServedChroma:
-    """See `Chroma`.
+    """Chroma on a server, with the methods of `EmbeddedChroma`.
+
+    Every fault is a `StoreError`, or a `BackendUnavailableError` when the server cannot be reached.
 
     Args:
         url: `http://HOST:PORT`.
@@ -309,3 +273,6 @@ class ServedChroma:
             return self._server.ask(method, self._root + path, body)
         except CallError as error:
             raise StoreError(f"Chroma: {error.message}", hint=REBUILD) from None
+
+
+Chroma = EmbeddedChroma | ServedChroma

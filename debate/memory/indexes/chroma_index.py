@@ -3,7 +3,7 @@
 Chroma names the nearest of each query; for all other memories that gives an upper end of their relevance, and with the
 parts of the score that are known, of their score. What is offered are the memories with the highest upper ends, so
 that a memory which is far off but recent or important is not missed. Its collections follow SQL: what is new or gone
-there is added or removed before the next search. Knows nothing of how Chroma is reached.
+there is added or removed before the next search.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class ChromaIndex:
         return [f"{snapshot.name}: {n} {what}" for what, n in counts.items() if n]
 
     def rebuild(self, snapshots: Sequence[Snapshot]) -> None:
-        """Throw everything away and add it anew."""
+        """Discard everything and add it again."""
         with self._lock:
             self._followed.clear()
             self._chroma.clear()
@@ -112,7 +112,7 @@ class ChromaIndex:
                 self._up_to_date(each)
 
     def close(self) -> None:
-        """Let go of Chroma."""
+        """Close Chroma."""
         with self._lock:
             self._chroma.close()
 

@@ -2,7 +2,7 @@
 
     score = w_relevance * relevance + w_recency * recency + w_importance * importance
 
-The sum of Generative Agents (arXiv 2304.03442, section 4.1), with two differences. Its parts are min-max normalised
+The sum of Generative Agents (arXiv 2304.03442, section 4.1), with two differences. Its parts are min-max normalized
 over all memories, so that one memory more changes the score of every other; ours are absolute: the cosine of the best
 matching query, in [-1, 1]; decay ** hours since the memory was made, in (0, 1]; importance / 10. And recalling changes
 nothing: age counts from the making, not from the last recall. Scores are rounded to 9 digits after float64 sums whose

@@ -19,11 +19,10 @@ from numpy.typing import NDArray
 from sqlalchemy import Connection, Row, Text, and_, select, type_coerce
 
 from debate.errors import StoreError
-from debate.memory.database import REBUILD, Database
+from debate.memory.database import COLLECTIONS, MEMORIES, REBUILD, VECTORS, Database
 from debate.memory.embedders.base import Vectors
 from debate.memory.recall.request import RecallRequest
 from debate.memory.records import canonical
-from debate.memory.tables import COLLECTIONS, MEMORIES, VECTORS
 from debate.sql.types import Json
 from debate.types import FloatArray
 
@@ -81,7 +80,7 @@ class Columns:
     texts: Sequence[str]
     """As JSON: few of them are ever read."""
     hashes: Sequence[str]
-    """Of the texts; what vectors go by."""
+    """Of the texts; the keys of their vectors."""
     kinds: Sequence[str]
     sources: Sequence[str | None]
     details: Sequence[str]
@@ -239,12 +238,12 @@ class CollectionCache:
         return found
 
     def forget(self) -> None:
-        """Drop all snapshots; what is asked for next is loaded anew."""
+        """Drop all snapshots; the next recall loads them again."""
         with self._lock:
             self._held.clear()
 
     def _loaded(self, connection: Connection, row: Row[Any], held: Snapshot | None) -> Snapshot:
-        """The collection anew, or what was added to it since."""
+        """The whole collection, or the snapshot that is held with what was added since."""
         is_longer = held is not None and held.id == row.id and held.erased == row.erased
         before = held if is_longer else None
         columns = self._columns(connection, row.id, before.last_seq if before else 0)

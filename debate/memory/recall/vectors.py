@@ -11,10 +11,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 import numpy as np
 from sqlalchemy import Connection, delete, exists, select
 
-from debate.memory.database import Database
+from debate.memory.database import MEMORIES, VECTORS, Database
 from debate.memory.embedders.base import Embedder, Vectors, embedded, is_reproducible
 from debate.memory.recall.snapshot import LRU, as_vectors
-from debate.memory.tables import MEMORIES, VECTORS
 from debate.sql.types import insert_new
 
 _AT_ONCE = 5000
@@ -23,7 +22,7 @@ _HELD = 16_384
 
 
 def text_hash(text: str) -> str:
-    """What the vector of a text goes by."""
+    """Key of a text's vector: a hash of the text."""
     return hashlib.blake2b(text.encode("utf-8"), digest_size=20).hexdigest()
 
 

@@ -271,7 +271,7 @@ def test_tokens_of_invalid_replies_count_towards_the_budget() -> None:
 
 
 @pytest.mark.parametrize("method", ["article", "weighted_mean", "mk1"])
-def test_scores_are_the_normalised_tensor_under_the_weights_in_force(method: Any) -> None:
+def test_scores_are_the_normalized_tensor_under_the_weights_in_force(method: Any) -> None:
     evaluation = debate(evaluator(rounds=2, method=method, weights=[0.5, 0.25]), Judge(by_text))
     assert evaluation.tensor is not None
     assert evaluation.scores.tolist() == normalize_tensor(evaluation.tensor, [0.5, 0.25], method, 2).tolist()

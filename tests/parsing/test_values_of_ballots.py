@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from debate.errors import ReplyError
-from debate.parsing.ballots import read_json_ballot
+from debate.parsing.values import read_json_ballot
 
 LABELS = {"A": 2, "B": 0, "C": 1}
 
