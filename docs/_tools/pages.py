@@ -71,7 +71,7 @@ def command_line_page() -> str:
         parts += [f"## {path}", usage(path, command), described(command.help or "")]
         rows = [option_row(option) for option in command.params if option.name != "help"]
         if rows and not hasattr(command, "commands"):
-            parts.append(table(("option", "value", "default", "what it does"), rows))
+            parts.append(table(("option", "value", "what it does"), rows))
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -170,26 +170,29 @@ def option_row(option: Any) -> tuple[str, ...]:
     """One line of a command's table."""
     is_argument = option.param_type_name == "argument"
     name = option.name.upper() if is_argument else ", ".join(option.opts)
-    value = "" if is_argument else value_of(option)
-    many = "repeatable" if getattr(option, "multiple", False) else ""
+    text = help_of(option)
+    if has_default(option) and "default" not in text.lower():
+        text += f" Default: {shown(option.default)}."
+    if getattr(option, "multiple", False) and "epeatable" not in text:
+        text += " Repeatable."
+    return code(name), "" if is_argument else cell(value_of(option)), text
+
+
+def has_default(option: Any) -> bool:
+    """Whether an option has a default that says something."""
     default = option.default
-    has_default = (
-        default not in (None, False, [], ()) and not callable(default) and "UNSET" not in repr(default).upper()
-    )
-    return (
-        f"`{name}`",
-        cell(", ".join(filter(None, (value, many)))),
-        shown(default) if has_default else "",
-        help_of(option),
-    )
+    is_empty = default in (None, False, [], ()) or "UNSET" in repr(default).upper()
+    return not is_empty and not callable(default)
 
 
 def value_of(option: Any) -> str:
-    """What an option takes: text, int, path; nothing for a flag."""
+    """What an option takes: text, integer, path; nothing for a flag."""
+    if option.metavar:
+        return str(option.metavar).lower()
     described = getattr(option, "type_descriptor", None)  # typer's own; click's options have a type
     name = inspect.formatannotation(described.annotation) if described else str(option.type.name)
-    names = {"str": "text", "Path": "path", "pathlib.Path": "path", "bool": "", "boolean": ""}
-    name = name.removeprefix("list[").removesuffix("]")
+    name = re.sub(r"\b[a-z_]+\.", "", name.removeprefix("list[").removesuffix("]"))
+    names = {"str": "text", "Path": "path", "int": "integer", "float": "number", "bool": "", "boolean": ""}
     return names.get(name, name)
 
 

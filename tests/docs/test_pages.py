@@ -11,9 +11,10 @@ from types import ModuleType
 
 import pytest
 
+import debate
 from debate.cli import app
 from debate.config.settings import RunSettings
-from debate.registry import BACKENDS, EVALUATORS, EXPORTS, FORMATS
+from debate.registry import BACKENDS, EVALUATORS, EXPORTS, FORMATS, Registry
 from tests.docs.blocks import REPOSITORY, pages
 
 _LINK = re.compile(r"\]\((?!https?:|#)([^)\s#]+)(?:#[^)]*)?\)")
@@ -40,6 +41,14 @@ def test_links_of_pages_outside_the_manual_lead_somewhere(name: str) -> None:
         assert (REPOSITORY / target).exists(), target
 
 
+def test_every_public_name_is_in_the_reference() -> None:
+    folder = REPOSITORY / "docs" / "reference" / "api"
+    named = {
+        name for page in folder.glob("*.md") for name in re.findall(r"(?m)^::: ([\w.]+)$", page.read_text("utf-8"))
+    }
+    assert [name for name in debate.__all__ if f"debate.{name}" not in named] == ["DebateError"]  # in debate.errors
+
+
 def test_the_tree_in_the_architecture_is_that_of_the_package() -> None:
     text = (REPOSITORY / "docs" / "architecture.md").read_text(encoding="utf-8")
     _, _, tree = text.partition("## The tree")
@@ -52,6 +61,16 @@ def test_the_tree_in_the_architecture_is_that_of_the_package() -> None:
 def test_pages_name_sources_that_a_reader_can_find(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     assert not re.search(r'seed 00|seed documents|compat="seed"', text, re.IGNORECASE)
+
+
+@pytest.mark.parametrize(
+    ("page", "registry"),
+    [("README.md", EVALUATORS), ("docs/evaluators.md", EVALUATORS), ("docs/backends.md", BACKENDS)],
+)
+def test_every_built_in_name_has_its_row(page: str, registry: Registry) -> None:
+    text = (REPOSITORY / page).read_text(encoding="utf-8")
+    ours = [name for name, entry in registry.entries.items() if entry.package is None]
+    assert [name for name in ours if f"| `{name}` |" not in text] == []
 
 
 def test_the_page_of_settings_has_every_setting_and_every_evaluator() -> None:
