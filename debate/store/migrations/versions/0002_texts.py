@@ -117,8 +117,14 @@ def _reader(text: str) -> Any:
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Name):
             options = {str(option.arg): ast.literal_eval(option.value) for option in call.keywords}
             if options.pop("exact", False) is False and call.func.id in READERS:
-                return {"kind": READERS[call.func.id], **options}
+                return {"kind": READERS[call.func.id], **{key: _floats(value) for key, value in options.items()}}
     return {"kind": "x1"} if text == "x1" else text
+
+
+def _floats(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _floats(each) for key, each in cast("dict[str, Any]", value).items()}
+    return float(value) if isinstance(value, int) else value
 
 
 def _json(value: Any) -> str:
