@@ -164,9 +164,9 @@ def embeddings(request: Request) -> Reply:
     return Reply(200, {"object": "list", "data": data[::-1], "model": request.body["model"]})
 
 
-def after(behaviour: Behavior) -> Behavior:
+def after(behavior: Behavior) -> Behavior:
     """Misbehave, and give embeddings where it does not."""
-    return lambda request: behaviour(request) or embeddings(request)
+    return lambda request: behavior(request) or embeddings(request)
 
 
 def quick(server: FakeServer, **settings: object) -> OpenAIEmbedder:
