@@ -18,12 +18,9 @@ from debate.memory.embedders import (
     HashingEmbedder,
     OpenAIEmbedder,
     Vectors,
-    embedded,
     embedder_named,
-    is_reproducible,
-    pieces_of,
 )
-from debate.memory.embedders.base import by_text, spans
+from debate.memory.embedders.base import by_text, embedded, is_reproducible, pieces_of, spans
 from debate.net.retry import RetryPolicy
 from debate.testing.fake_server import Behavior, FakeServer, Reply, Request, failing, first
 
