@@ -22,27 +22,6 @@ from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeVar, cast, g
 from debate.errors import ConfigError, ReplyError
 from debate.types import Failure, InvalidReply, Memory, Sampling, Usage, check_range
 
-__all__ = [
-    "Block",
-    "Call",
-    "CallFunction",
-    "Completion",
-    "Flow",
-    "Gather",
-    "Generate",
-    "Messages",
-    "Parsed",
-    "Prompt",
-    "Recall",
-    "RunContext",
-    "Segment",
-    "call_function",
-    "gather",
-    "generate",
-    "generate_parsed",
-    "recall",
-]
-
 T = TypeVar("T")
 Chat = str | Sequence[Mapping[str, str]]
 """A user's message, or chat messages `[{"role": ..., "content": ...}]`."""
