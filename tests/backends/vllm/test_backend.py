@@ -86,9 +86,9 @@ def test_leaving_a_stream_early_aborts_its_requests_in_the_engine(vllm_engine: E
         assert evaluation.status == "ok"
         break
     deadline = time.monotonic() + 20
-    while vllm_backend.unfinished and time.monotonic() < deadline:
+    while vllm_backend.engine.get_num_unfinished_requests() and time.monotonic() < deadline:
         time.sleep(0.1)
-    assert vllm_backend.unfinished == 0
+    assert vllm_backend.engine.get_num_unfinished_requests() == 0
     assert vllm_engine.evaluate(Task("still", ["a"]), DebateEvaluator("general", rounds=1, **SHORT)).status == "ok"
 
 
