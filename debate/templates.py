@@ -151,8 +151,9 @@ class Templates:
 
     def source(self, name: str) -> str:
         """The template's source text."""
-        assert self._environment.loader is not None
-        return self._guard(name, lambda: self._load(name))
+        loader = self._environment.loader
+        assert loader is not None
+        return self._guard(name, lambda: loader.get_source(self._environment, name))[0]
 
     def fingerprint(self, *names: str) -> str:
         """Digest of what some templates can print, by their names: what a run records to know whether prompts changed.
@@ -170,10 +171,6 @@ class Templates:
             elif kind not in _PRINT_NOTHING:
                 tokens.append([kind, text if kind == "data" else text.strip()])
         return tokens
-
-    def _load(self, name: str) -> str:
-        assert self._environment.loader is not None
-        return self._environment.loader.get_source(self._environment, name)[0]
 
     def _guard(self, name: str, action: Callable[[], T]) -> T:
         try:
