@@ -117,24 +117,18 @@ class PanelEvaluator(EnsembleEvaluator):
         seated = first | dict(zip(replaced, reserves, strict=True))
         matrix = np.stack([rescale(evaluation, self.scale) for evaluation in seated.values()])  # (M, J)
         votes = (~np.isnan(matrix)).sum(axis=0)  # (J,)
-        scores, details = self._combine(matrix, list(self.members))
+        scores, combining = self._combine(matrix, list(self.members))
         scores = np.where(votes >= self.quorum_size, scores, np.nan)  # (J,)
         members = [*seated.values(), *(first[name] for name in replaced)]
-        return build_evaluation(
-            self,
-            task,
-            run,
-            scores=scores,
-            members=members,
-            details={
-                "members": {name: n for n, name in enumerate(seated)},
-                "votes": votes.tolist(),
-                "quorum": self.quorum_size,
-                "failed": {name: each.error for name, each in seated.items() if each.status == "failed"},
-                "replaced": replaced,
-                **details,
-            },
-        )
+        details = {
+            "members": {name: n for n, name in enumerate(seated)},
+            "votes": votes.tolist(),
+            "quorum": self.quorum_size,
+            "failed": {name: each.error for name, each in seated.items() if each.status == "failed"},
+            "replaced": replaced,
+            **combining,
+        }
+        return build_evaluation(self, task, run, scores=scores, members=members, details=details)
 
     def _combine(self, matrix: FloatArray, names: list[str]) -> tuple[FloatArray, dict[str, Any]]:
         """Scores (J,) from the members' scores (M, J), and the details of how they were combined."""

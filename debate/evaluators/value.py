@@ -142,24 +142,18 @@ class ValueEvaluator(JudgeSettings):
             for j in asked
             for s, answer in enumerate(asked[j])
         ]
-        summaries = [summarize(_values(asked[original])) for original in first]
-        trust = [confidence(_values(asked[original]), self.reader.scale) for original in first]
-        stopped_early = bool(self.early_stop) and len(samples) < len(asked) * self.samples
+        values = [_values(asked[original]) for original in first]
+        summaries = [summarize(each) for each in values]
+        details = {
+            "n_ok": [summary.n_ok for summary in summaries],
+            "n_failed": [summary.n_failed for summary in summaries],
+            "std": [summary.std for summary in summaries],
+            "confidence": [confidence(each, self.reader.scale) for each in values],
+            "duplicate_of": {str(j): original for j, original in enumerate(first) if j != original},
+        }
+        stop = "converged" if self.early_stop and len(samples) < len(asked) * self.samples else None
         return build_evaluation(
-            self,
-            task,
-            run,
-            scores=scores,
-            statuses=statuses,
-            judgments=samples,
-            details={
-                "n_ok": [summary.n_ok for summary in summaries],
-                "n_failed": [summary.n_failed for summary in summaries],
-                "std": [summary.std for summary in summaries],
-                "confidence": trust,
-                "duplicate_of": {str(j): original for j, original in enumerate(first) if j != original},
-            },
-            stop_reason="converged" if stopped_early else None,
+            self, task, run, scores=scores, statuses=statuses, judgments=samples, details=details, stop_reason=stop
         )
 
     def _score(self, asked: Sequence[Parsed[float]], is_unread: bool) -> tuple[float, ScoreStatus]:

@@ -137,15 +137,9 @@ class VoteEvaluator(JudgeSettings):
         texts = [{"label": Trusted(name), "text": task.candidates[j].text} for name, j in ballot.labels.items()]
         shown = [task.candidates[j].text for j in ballot.shown]
         question = prompts.question({"candidates": texts, "kind": self.ballot}, *shown)
-        return self.ask(
-            prompts,
-            question,
-            partial(self._read, ballot.labels),
-            schema=self._schema(list(ballot.labels)),
-            key=("vote", ballot.number),
-            sample=ballot.number,
-            labels=ballot.labels,
-        )
+        read, schema = partial(self._read, ballot.labels), self._schema(list(ballot.labels))
+        about: dict[str, Any] = {"sample": ballot.number, "labels": ballot.labels}
+        return self.ask(prompts, question, read, schema=schema, key=("vote", ballot.number), **about)
 
     def _read(self, labels: Mapping[str, int], said: Completion) -> tuple[int, ...]:
         tie = TIE if self.ballot == "pairwise" else None

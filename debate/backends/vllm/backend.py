@@ -61,17 +61,12 @@ class VLLM:
         self._engine_args = {**_DEFAULTS, **engine_args}
         self._engine: Any = None
         self._splice: PromptTokenizer | None = None
-        self._capacity = Capacity(slots=256)
+        self.capacity = Capacity(slots=256)
         self._ids = itertools.count()
         self._params: dict[str, Any] = {}
         self._stat_loggers = list(stat_loggers)
         self._guard = OrphanReaper()
         check_model(self.model)
-
-    @property
-    def capacity(self) -> Capacity:
-        """Slots, KV cache and context length of the started engine."""
-        return self._capacity
 
     @property
     def engine(self) -> Any:
@@ -111,7 +106,7 @@ class VLLM:
             await asyncio.wait([loading])
             await self.aclose()
             raise
-        self._splice, self._capacity = PromptTokenizer(self.engine.get_tokenizer()), self._read_capacity()
+        self._splice, self.capacity = PromptTokenizer(self.engine.get_tokenizer()), self._read_capacity()
 
     async def generate(self, call: Call) -> Completion:
         """Send one request and wait for its end; cancelling it aborts the request in the engine."""
@@ -163,11 +158,11 @@ class VLLM:
         from vllm import SamplingParams
         from vllm.sampling_params import RequestOutputKind, StructuredOutputsParams
 
-        room = (self._capacity.context_length or n_prompt + 1) - n_prompt
+        room = (self.capacity.context_length or n_prompt + 1) - n_prompt
         if room < 1:
             raise CallError(
                 "context_length",
-                f"the prompt has {n_prompt} tokens and the model takes {self._capacity.context_length}",
+                f"the prompt has {n_prompt} tokens and the model takes {self.capacity.context_length}",
                 hint="show less of the debate with history=1, or raise max_model_len",
             )
         wanted = call.sampling.to_dict()
