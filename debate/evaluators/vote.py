@@ -161,7 +161,8 @@ class VoteEvaluator(JudgeSettings):
     def _scores(self, counted: Sequence[Judgment], n: int) -> FloatArray:
         """Scores (J,) from the ballots that count."""
         if self.ballot == "pairwise":
-            return copeland_score(pairwise_wins([_comparison(sample) for sample in counted], n))
+            pairs = [(*ballot.candidates, next(iter(ballot.ranking), None)) for ballot in counted]
+            return copeland_score(pairwise_wins([Comparison(i, j, better) for i, j, better in pairs], n))
         rankings = [sample.ranking for sample in counted]
         match self.counting:
             case "plurality":
@@ -197,8 +198,3 @@ def _figures(samples: Sequence[Judgment]) -> dict[str, Any]:
     )
     rejected = reasons.total()
     return {"valid": len(samples) - rejected, "rejected": rejected, "reasons": dict(sorted(reasons.items()))}
-
-
-def _comparison(sample: Judgment) -> Comparison:
-    first, second = sample.candidates
-    return Comparison(first, second, sample.ranking[0] if sample.ranking else None)

@@ -132,15 +132,13 @@ class VLLM:
     async def aclose(self) -> None:
         """Shut the engine and its processes down."""
         engine, self._engine = self._engine, None
-        if engine is None:
-            self._guard.dismiss()
-            return
-        if engine.output_handler is not None:
-            engine.output_handler.cancel()
-        await in_daemon_thread(engine.shutdown, "vllm-shutdown")
-        # Its cycles would otherwise be broken at interpreter exit, when vLLM's modules are gone.
-        del engine
-        gc.collect()
+        if engine is not None:
+            if engine.output_handler is not None:
+                engine.output_handler.cancel()
+            await in_daemon_thread(engine.shutdown, "vllm-shutdown")
+            # Its cycles would otherwise be broken at interpreter exit, when vLLM's modules are gone.
+            del engine
+            gc.collect()
         self._guard.dismiss()
 
     async def request(self, ids: list[int], params: Any) -> Completion:
