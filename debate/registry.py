@@ -87,9 +87,7 @@ class Registry:
 
     def describe(self) -> str:
         """A paragraph for each name with its description, for `--help`."""
-        return "\n\n".join(
-            f"{entry.name}: {entry.description or f'from {entry.package}'}" for entry in self.entries.values()
-        )
+        return "\n\n".join(f"{entry.name}: {entry.description}" for entry in self.entries.values())
 
     def _hint(self, name: str) -> str:
         close = get_close_matches(name, self.entries, n=1)

@@ -28,7 +28,7 @@ def execute(settings: RunSettings, folder: Path, *, evalset: EvalSet | None, ret
         try:
             where, totals = job.execute(backends, progress)
         except KeyboardInterrupt:
-            progress.say(f"interrupted; run the same command again to continue, or: debate resume {folder}")
+            progress.note(f"interrupted; run the same command again to continue, or: debate resume {folder}")
             return INTERRUPTED
     print_summary(where, totals, progress)
     return DONE if totals.statuses.get("ok", 0) == totals.tasks else DONE_WITH_FAILURES
