@@ -94,6 +94,14 @@ class Registry:
         return (f"did you mean {close[0]!r}? " if close else "") + f"known: {self.names()}"
 
 
+def version_of(distribution: str) -> str | None:
+    """Version of an installed distribution; None when it is not installed."""
+    try:
+        return metadata.version(distribution)
+    except metadata.PackageNotFoundError:
+        return None
+
+
 def _offered(point: metadata.EntryPoint) -> Entry:
     package = point.dist.name if point.dist else point.module
     return Entry(point.name, point.value, f"from {package}", package)

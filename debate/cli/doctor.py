@@ -13,12 +13,13 @@ import shutil
 import subprocess
 import sys
 from dataclasses import asdict, dataclass
-from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from debate.registry import version_of
 
 MODEL_VARIABLE = "DEBATE_MODEL"
 
@@ -197,14 +198,6 @@ _TORCHVISION_SECONDS = 60
 _NVIDIA_SECONDS = 20
 
 
-def version_of(distribution: str) -> str | None:
-    """Version of an installed distribution; None when it is not installed."""
-    try:
-        return metadata.version(distribution)
-    except metadata.PackageNotFoundError:
-        return None
-
-
 def can_find(module: str) -> bool:
     """Whether `import module` would find something to import; imports nothing."""
     try:
@@ -222,18 +215,15 @@ def torchvision_fault() -> str | None:
     if version_of("torchvision") is None:
         return None
     try:
-        tried = subprocess.run(
-            [sys.executable, "-c", "import torchvision"],
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_TORCHVISION_SECONDS,
-            check=False,
-        )
+        tried = _run([sys.executable, "-c", "import torchvision"], _TORCHVISION_SECONDS)
     except subprocess.TimeoutExpired:
         return None
     said = tried.stderr.strip().splitlines()
     return None if tried.returncode == 0 else (said[-1] if said else f"exit code {tried.returncode}")
+
+
+def _run(command: list[str], seconds: float) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=seconds, check=False)
 
 
 def cpu_cores() -> int:
@@ -258,9 +248,7 @@ def nvidia_gpus() -> list[str]:
         return []
     query = [program, "--query-gpu=name,memory.total", "--format=csv,noheader"]
     try:
-        told = subprocess.run(
-            query, capture_output=True, text=True, errors="replace", timeout=_NVIDIA_SECONDS, check=False
-        )
+        told = _run(query, _NVIDIA_SECONDS)
     except (OSError, subprocess.TimeoutExpired):
         return []
     return [gpu.strip() for gpu in told.stdout.splitlines() if gpu.strip()] if told.returncode == 0 else []
