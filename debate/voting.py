@@ -24,10 +24,7 @@ Unranked = Literal["zero", "share"]
 
 
 def borda_count(
-    ballots: Rankings,
-    n_candidates: int,
-    counting: Counting = "from_one",
-    unranked: Unranked = "zero",
+    ballots: Rankings, n_candidates: int, counting: Counting = "from_one", unranked: Unranked = "zero"
 ) -> FloatArray:
     """Borda scores on 0..10 from rankings, best first; (J,), all NaN without a valid ballot.
 
