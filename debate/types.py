@@ -14,7 +14,7 @@ import math
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,6 +76,25 @@ def check_range(name: str, value: float | None, low: float, high: float = _MOST)
     if value is not None and not low <= value <= high:
         bounds = f"be at least {low:g}" if high == _MOST else f"lie in [{low:g}, {high:g}]"
         raise ConfigError(f"must {bounds}, got {value:g}", field=name)
+
+
+def check_choice(name: str, value: str, choices: Any) -> None:
+    """Refuse a value that is not among the `choices`, a `Literal`, with a ValueError that calls it `name`."""
+    if value not in get_args(choices):
+        raise ValueError(f"unknown {name} {value!r}, expected one of {', '.join(get_args(choices))}")
+
+
+def score_array(scores: Any, shape: str = "(J,)", name: str = "scores") -> FloatArray:
+    """Scores in an array of this shape, in C order; None becomes NaN.
+
+    Raises ValueError for another number of axes, and infinite scores.
+    """
+    array = np.asarray(scores, dtype=np.float64, order="C")
+    if array.ndim != len(shape.split(", ")):
+        raise ValueError(f"{name} must have shape {shape}, got {array.shape}")
+    if np.isinf(array).any():
+        raise ValueError("scores must be finite, or NaN for unscored")
+    return array
 
 
 @dataclass(frozen=True, slots=True)
