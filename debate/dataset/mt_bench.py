@@ -33,10 +33,10 @@ def mt_bench(questions: Iterator[Record], files: Sequence[RecordFile]) -> Iterat
         turns = record.texts("turns") if "turns" in record.data else [record.text("text")]
         found = answers.take(name, record, f"answer to question {name!r},")
         candidates = [candidate for answer in found for candidate in _candidates(answer)]
-        yield located_task(
-            record, turns_text(turns, "User"), candidates, name, record.among("category"), _context(record)
-        )
-    answers.check_all_taken("question_id", "answers no question of the eval set")
+        x = turns_text(turns, "User")
+        yield located_task(record, x, candidates, name, record.among("category"), _context(record))
+    for answer in answers.left_over():
+        answer.refuse("answers no question of the eval set", "question_id")
 
 
 def _context(record: Record) -> list[str]:
