@@ -60,9 +60,7 @@ class Record:
 
     def texts(self, key: str) -> list[str]:
         """A list of strings, at least one."""
-        if not (found := self.items(key)):
-            self.refuse("is empty", key)
-        return [self.as_text(value, f"{key}.{n}") for n, value in enumerate(found)]
+        return [self.as_text(value, f"{key}.{n}") for n, value in enumerate(self._filled(key))]
 
     def mapping(self, key: str) -> Record:
         """An object."""
@@ -70,9 +68,7 @@ class Record:
 
     def mappings(self, key: str) -> list[Record]:
         """A list of objects, at least one."""
-        if not (found := self.items(key)):
-            self.refuse("is empty", key)
-        return [self._within(value, f"{key}.{n}") for n, value in enumerate(found)]
+        return [self._within(value, f"{key}.{n}") for n, value in enumerate(self._filled(key))]
 
     def among(self, *keys: str) -> dict[str, Any]:
         """Those of the keys that are there and not null, for metadata."""
@@ -81,6 +77,9 @@ class Record:
     def refuse(self, problem: str, field: str | None = None, hint: str | None = None) -> NoReturn:
         """Raise the `TaskError` for something in this record."""
         raise TaskError(problem, file=self.file, line=self.line, field=self._field(field), hint=hint) from None
+
+    def _filled(self, key: str) -> list[Any]:
+        return self.items(key) or self.refuse("is empty", key)
 
     def _within(self, value: Any, field: str) -> Record:
         if not isinstance(value, dict):

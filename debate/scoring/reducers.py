@@ -13,7 +13,7 @@ from typing import Literal
 
 import numpy as np
 
-from debate.types import FloatArray, Scale, check_choice
+from debate.types import FloatArray, Scale, check_choice, score_array
 
 Reduction = Literal["mean", "sum", "median"]
 Samples = Sequence[float | None] | FloatArray
@@ -104,15 +104,11 @@ def reduce_steps(scores: Sequence[float | None], how: StepReduction = "min") -> 
     Raises ValueError for an unknown reduction, infinite scores, and a product of scores outside 0..1.
     """
     check_choice("reduction", how, StepReduction)
-    values = [math.nan if score is None else float(score) for score in scores]
-    if any(math.isinf(value) for value in values):
-        raise ValueError("step scores must be finite, or NaN for unscored")
-    if not values:
+    values: list[float] = score_array(scores).tolist()
+    if not values or any(math.isnan(value) for value in (values[-1:] if how == "last" else values)):
         return math.nan
     if how == "last":
         return values[-1]
-    if any(math.isnan(value) for value in values):
-        return math.nan
     if how == "min":
         return min(values)
     if how == "mean":
