@@ -26,6 +26,7 @@ from debate.flow import Call, CallFunction, Completion, Flow, Gather, Generate, 
 from debate.hashing import ById, derive, digest
 from debate.journal import Address, CallKey, Journal, format_address, recall_hash
 from debate.runtime.limits import Budget
+from debate.runtime.loop_thread import cancel_all
 from debate.types import Failure, Memory, Task, Usage
 
 _log = logging.getLogger("debate")
@@ -145,7 +146,10 @@ class Runner:
                         kind = type(request).__name__
                         raise TypeError(f"a flow yields Generate, Recall, CallFunction or Gather, got {kind}")
         except StopIteration as end:
-            return _with_usage(end.value, usage, time.perf_counter() - began), usage
+            value = end.value
+            if isinstance(value, Evaluation):
+                value = replace(value, usage=usage, seconds=round(time.perf_counter() - began, 6))
+            return value, usage
         finally:
             flow.close()
 
@@ -157,9 +161,7 @@ class Runner:
         try:
             results = await asyncio.gather(*tasks)
         except BaseException:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await cancel_all(tasks)
             raise
         return tuple(value for value, _ in results), sum((used for _, used in results), Usage())
 
@@ -174,7 +176,9 @@ class Runner:
         answer = replace(await self._ask(call, context.deadline), call=format_address(here))
         if isinstance(answer, Completion):
             self._budget.spend(answer)
-        if context.journal is not None and not _is_out_of_time(answer):
+        # A call that time ran out on is made again when the task is evaluated again.
+        is_out_of_time = isinstance(answer, Failure) and answer.reason == "time_budget"
+        if context.journal is not None and not is_out_of_time:
             await context.journal.put(key, call, answer)
         if isinstance(answer, Completion) and self._observe is not None:
             self._observe(call, answer)
@@ -224,22 +228,12 @@ class Runner:
         )
 
 
-def _is_out_of_time(answer: Completion | Failure) -> bool:
-    """Whether time ran out before the model answered; the call is made again when the task is evaluated again."""
-    return isinstance(answer, Failure) and answer.reason == "time_budget"
-
-
 def failed_by(error: Exception, evaluator: Evaluator, task: Task) -> Evaluation:
     """The failed evaluation that an exception inside an evaluator makes."""
     if not isinstance(error, DebateError):
         _log.error("evaluating task %r failed", task.id, exc_info=error)
     failure = Failure("evaluator_error", f"{type(error).__name__}: {error}")
     return failed(task.id, evaluator.name, len(task.candidates), failure, evaluator.scale)
-
-
-def _with_usage(value: Any, usage: Usage, seconds: float) -> Any:
-    """An evaluation with the usage and the time of its own flow; any other value as it is."""
-    return replace(value, usage=usage, seconds=round(seconds, 6)) if isinstance(value, Evaluation) else value
 
 
 class FunctionExecutor:

@@ -100,11 +100,10 @@ def combine(
     agreed = np.broadcast_to(np.asarray(agreement, dtype=np.float64), members.shape[1:])  # (J,)
     for rule in (above, below):
         check_choice("rule", rule, Rule)
-    used: set[Rule] = {above, below}
-    by_rule = {rule: _by(rule, members, weights, higher_is_better) for rule in used}
+    high, low = (_by(rule, members, weights, higher_is_better) for rule in (above, below))  # (J,) each
     is_above = agreed > threshold  # (J,)
-    rules: tuple[Rule, ...] = tuple(above if high else below for high in is_above.tolist())
-    return PanelScores(np.where(is_above, by_rule[above], by_rule[below]), agreed.copy(), rules)
+    rules: tuple[Rule, ...] = tuple(above if each else below for each in is_above.tolist())
+    return PanelScores(np.where(is_above, high, low), agreed.copy(), rules)
 
 
 def _by(rule: Rule, members: FloatArray, weights: ArrayLike | None, higher_is_better: bool) -> FloatArray:

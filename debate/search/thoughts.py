@@ -38,8 +38,7 @@ class Thought:
     @property
     def path(self) -> tuple[Thought, ...]:
         """The thoughts that lead to it, itself last; without the root."""
-        before = self.parent.path if self.parent is not None else ()
-        return before if self.parent is None else (*before, self)
+        return () if self.parent is None else (*self.parent.path, self)
 
 
 @dataclass(frozen=True, slots=True)

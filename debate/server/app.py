@@ -28,7 +28,6 @@ Answer = tuple[int, dict[str, Any]]
 Value = Callable[[Sequence[Sequence[Said]]], Awaitable[Sequence[float]]]
 """The values of some conversations, each a task and its steps; raises `Unvalued` where one has none."""
 
-_NO_LIST = "Invalid input, input messages is not a list."
 _NO_DICTIONARIES = "Invalid input, input messages is not a list of dictionaries with keys 'role' and 'content'."
 
 
@@ -119,15 +118,14 @@ async def forward(body: object, value: Value) -> Answer:
     if not messages:
         return 400, {"error": "Invalid input"}
     if not isinstance(messages, list):
-        return 400, {"error": _NO_LIST}
+        return 400, {"error": "Invalid input, input messages is not a list."}
     items = cast("list[object]", messages)
     conversations = items if all(isinstance(item, list) for item in items) else [items]
     if not all(_is_conversation(each) for each in conversations):
         return 400, {"error": _NO_DICTIONARIES}
     checked = cast("list[list[Said]]", conversations)
-    for each in checked:
-        if len(each) < 2 or each[0]["role"] != "user":
-            return 400, {"error": "Invalid input, a task of the role 'user' and at least one step are needed."}
+    if any(len(each) < 2 or each[0]["role"] != "user" for each in checked):
+        return 400, {"error": "Invalid input, a task of the role 'user' and at least one step are needed."}
     try:
         return 200, {"result": list(await value(checked))}
     except Unvalued as error:
