@@ -24,8 +24,7 @@ def mt_bench(questions: Iterator[Record], files: Sequence[RecordFile]) -> Iterat
     A `reference` becomes the context. Where a model answered several times, each of its choices is a candidate.
     """
     if not files:
-        first = next(questions, None)
-        where = first.file if first else None
+        where = getattr(next(questions, None), "file", None)
         raise TaskError("holds questions alone", file=where, hint="give the answer files with --answers FILE ...")
     answers = Answers(files, partial(by_key, key="question_id"))
     for record in questions:

@@ -103,13 +103,9 @@ def without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     data = dict(pairs)
     if len(data) < len(pairs):
         keys = [key for key, _ in pairs]
-        raise DuplicateKey(short(next(key for n, key in enumerate(keys) if key in keys[:n]))[1:-1])
+        twice = next(key for n, key in enumerate(keys) if key in keys[:n])
+        raise DuplicateKey(repr(twice if len(twice) <= 60 else twice[:57] + "...")[1:-1])
     return data
-
-
-def short(text: str) -> str:
-    """Quoted, on one line, and not too long for a message."""
-    return repr(text if len(text) <= 60 else text[:57] + "...")
 
 
 def is_unicode(text: str) -> bool:

@@ -53,9 +53,9 @@ def _several(row: Record, named: str) -> list[str]:
         return []
     if "," in named:
         found = [name.strip() for name in named.split(",")]
-        missing = next((name for name in found if name not in row.data), None)
-        if missing is not None:
-            row.refuse(f"there is no such column among {', '.join(row.data)}", missing, _CONFUSED)
+        for name in found:
+            if name not in row.data:
+                row.refuse(f"there is no such column among {', '.join(row.data)}", name, _CONFUSED)
         return found
     matches = [match for name in row.data if (match := _SEVERAL.fullmatch(name))]
     if named != "candidates" or not matches:

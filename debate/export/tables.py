@@ -10,15 +10,13 @@ import csv
 import json
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from importlib import import_module
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from debate.errors import ConfigError
 from debate.evaluation import Evaluation, plain
 from debate.export.writer import Export, ExportSummary, Results, Row
-from debate.files import atomic_write, valid_unicode
+from debate.files import atomic_write, load_pyarrow, valid_unicode
 from debate.types import Task
 
 _BATCH = 4096
@@ -107,12 +105,7 @@ def _write(rows: Iterable[Row], path: Path, columns: Sequence[str]) -> ExportSum
 
 
 def _write_parquet(rows: Iterable[Row], path: Path, columns: Sequence[str]) -> ExportSummary:
-    try:
-        arrow: Any = import_module("pyarrow")  # it has no types
-        parquet: Any = import_module("pyarrow.parquet")
-    except ImportError:
-        hint = "pip install 'debate-eval[parquet]', or name a file that ends in .csv"
-        raise ConfigError("parquet needs a library", file=path, hint=hint) from None
+    arrow, parquet = load_pyarrow(path, ", or name a file that ends in .csv")
     schema = _schema(arrow, columns)
     written, rows = ExportSummary(), iter(rows)
     with atomic_write(path) as temporary, parquet.ParquetWriter(temporary, schema) as file:
