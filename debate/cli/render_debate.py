@@ -185,7 +185,7 @@ def _spoken(turn: Turn, components: tuple[str, ...], view: View) -> Iterator[Ren
 
 
 def _score_table(turn: Turn, components: tuple[str, ...], width: int) -> Table:
-    """The turn's (J, K) scores: a row a candidate, or a row a component where that would be too wide."""
+    """The (J, K) scores of a turn: one row per candidate, or one per component where that would be too wide."""
     candidates = [candidate(j, turn.labels) for j in range(len(turn.scores))]
     form = f".{max(map(_decimals, turn.scores.flat), default=0)}f"
     cells = [[_number(score, form) for score in row] for row in turn.scores.tolist()]  # (J, K)
