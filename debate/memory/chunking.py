@@ -41,10 +41,8 @@ def read_document(path: Path, longest: int = LONGEST) -> list[Chunk]:
         ConfigError: when it cannot be read, is no UTF-8 text, or holds nothing.
     """
     if path.suffix.lower() not in _SUFFIXES:
-        known = ", ".join(sorted(_SUFFIXES))
-        raise ConfigError(
-            "is neither Markdown nor text by its ending", file=path, hint=f"endings that are read: {known}"
-        )
+        hint = f"endings that are read: {', '.join(sorted(_SUFFIXES))}"
+        raise ConfigError("is neither Markdown nor text by its ending", file=path, hint=hint)
     try:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:

@@ -175,17 +175,14 @@ class Database:
         if kept is None:
             return is_new_allowed
         if kept["id"] != embedder.id:
-            raise ConfigError(
-                f"{self.place} holds vectors of {kept['id']}, and {embedder.id} was given",
-                field="embedder",
-                hint=f"give the embedder {kept['id']}, or rebuild all vectors with this one: {REBUILD}",
-            )
+            hint = f"give the embedder {kept['id']}, or rebuild all vectors with this one: {REBUILD}"
+            problem = f"{self.place} holds vectors of {kept['id']}, and {embedder.id} was given"
+            raise ConfigError(problem, field="embedder", hint=hint)
         if kept["dimension"] != embedder.dimension:
-            raise ConfigError(
-                f"{self.place} holds vectors of {kept['dimension']} numbers, {embedder.id} makes {embedder.dimension}",
-                field="embedder",
-                hint=f"the model behind that name has changed; rebuild all vectors: {REBUILD}",
-            )
+            n, dimension = kept["dimension"], embedder.dimension
+            hint = f"the model behind that name has changed; rebuild all vectors: {REBUILD}"
+            problem = f"{self.place} holds vectors of {n} numbers, {embedder.id} makes {dimension}"
+            raise ConfigError(problem, field="embedder", hint=hint)
         return True
 
     def set_embedder(self, connection: sa.Connection, embedder: Embedder) -> None:

@@ -161,13 +161,9 @@ class MemoryStore:
         Raises:
             ConfigError: when nothing is given, for that would be everything.
         """
-        which = conditions(
-            collection,
-            None if ids is None else as_texts(ids),
-            source,
-            kind and checked_kind(kind),
-            None if before is None else seconds(before, "before"),
-        )
+        chosen = None if ids is None else as_texts(ids)
+        moment = None if before is None else seconds(before, "before")
+        which = conditions(collection, chosen, source, kind and checked_kind(kind), moment)
         if not which:
             raise ConfigError("say what to forget: a collection, ids, a source, a kind, or a moment", field="forget")
         gone = self._writer.forget(which, dry_run=dry_run)
@@ -206,9 +202,8 @@ class MemoryStore:
             ConfigError: for a request that is out of range, or an embedder that is not the store's.
             StoreError, BackendError: when the store or the embedder cannot be asked.
         """
-        return self.recall_many(
-            [RecallRequest(collections, queries, k, max_tokens, now, weights, exclude_sources, **more)]
-        )[0]
+        request = RecallRequest(collections, queries, k, max_tokens, now, weights, exclude_sources, **more)
+        return self.recall_many([request])[0]
 
     def recall_many(self, requests: Iterable[RecallRequest | Mapping[str, Any]]) -> list[list[Memory]]:
         """Answer many recalls together, in their order: one batch is embedded, and each collection is searched once."""

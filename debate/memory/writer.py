@@ -116,14 +116,11 @@ def conditions(
     collection: str | None, ids: Sequence[str] | None, source: str | None, kind: str | None, before: float | None
 ) -> list[ColumnElement[bool]]:
     """What must hold for a memory, on `COLLECTED`; None asks for nothing."""
-    given = (
-        (collection, COLLECTIONS.c.name == collection),
-        (ids, MEMORIES.c.id.in_(ids or ())),
-        (source, MEMORIES.c.source == source),
-        (kind, MEMORIES.c.kind == kind),
-        (before, MEMORIES.c.created_at < (before or 0)),
-    )
-    return [condition for value, condition in given if value is not None]
+    equal = ((COLLECTIONS.c.name, collection), (MEMORIES.c.source, source), (MEMORIES.c.kind, kind))
+    found = [column == value for column, value in equal if value is not None]
+    found += [] if ids is None else [MEMORIES.c.id.in_(ids)]
+    found += [] if before is None else [MEMORIES.c.created_at < before]
+    return found
 
 
 def kept_memories(connection: Connection, which: Sequence[ColumnElement[bool]]) -> Iterator[NewMemory]:

