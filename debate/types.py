@@ -162,11 +162,9 @@ def _check_text(text: object, where: str) -> None:
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
-        raise TaskError(
-            f"is not valid Unicode: lone surrogate at character {error.start}",
-            field=where,
-            hint="the text was cut inside a character; repair or drop that character",
-        ) from None
+        problem = f"is not valid Unicode: lone surrogate at character {error.start}"
+        hint = "the text was cut inside a character; repair or drop that character"
+        raise TaskError(problem, field=where, hint=hint) from None
 
 
 def _content_id(x: str, candidates: tuple[Candidate, ...], context: tuple[str, ...]) -> str:
