@@ -85,18 +85,38 @@ class Evaluation:
     seconds: float = 0.0
 
     def feedback(self, j: int) -> str:
-        """What the agents said of candidate `j`, worst component first: a textual gradient (arXiv 2305.03495)."""
-        return _feedback(self, j)
+        """What the agents said of candidate `j`, worst component first: a textual gradient (arXiv 2305.03495).
+
+        Raises:
+            IndexError: when there is no such candidate.
+        """
+        if not 0 <= j < len(self.scores):
+            raise IndexError(f"there is no candidate {j}: the task has {len(self.scores)}, counted from 0")
+        lines = [_standing(self, j)]
+        for debate in _leaves(self):
+            lines += _component_lines(debate, j)
+            lines += _comment_lines(debate, j)
+            lines += _sample_lines(debate, j)
+        return "\n".join(lines)
 
     def chain_of_thought(self, *, rounds: int | None = None, scores: bool = True, max_characters: int = 0) -> str:
-        """The transcript as a block of text for another prompt.
+        """The transcript as a block of text for another prompt, oldest turn first.
 
         Args:
             rounds: only the last so many rounds; None for all.
             scores: whether the scores are shown.
             max_characters: drop the oldest turns until the text fits; 0 for no limit.
         """
-        return _chain_of_thought(self, rounds=rounds, scores=scores, max_characters=max_characters)
+        parts: list[str] = []
+        for debate in _leaves(self):
+            first = 0 if rounds is None else max(0, debate.rounds_run - rounds)
+            turns = [turn for turn in debate.transcript if turn.failure is None and turn.round >= first]
+            parts += [_spoken(turn, debate.components if scores else ()) for turn in turns]
+            parts += [_replied(debate, sample, scores) for sample in debate.judgments if sample.text]
+        while max_characters and len(parts) > 1 and len("\n\n".join(parts)) > max_characters:
+            parts.pop(0)
+        text = "\n\n".join(parts)
+        return text[:max_characters] if max_characters else text
 
     def keep_best(self, n: int) -> list[int]:
         """Indices of the `n` best candidates, best first, in the direction of the scale; see `selection.keep_best`."""
@@ -180,40 +200,6 @@ def failed(task_id: str, evaluator: str, n_candidates: int, failure: Failure, sc
     )
 
 
-def _feedback(evaluation: Evaluation, j: int) -> str:
-    """What the agents said of candidate `j` (from 0), worst component first.
-
-    Raises:
-        IndexError: when there is no such candidate.
-    """
-    n_candidates = len(evaluation.scores)
-    if not 0 <= j < n_candidates:
-        raise IndexError(f"there is no candidate {j}: the task has {n_candidates}, counted from 0")
-    lines = [_standing(evaluation, j)]
-    for debate in _leaves(evaluation):
-        lines += _component_lines(debate, j)
-        lines += _comment_lines(debate, j)
-        lines += _sample_lines(debate, j)
-    return "\n".join(lines)
-
-
-def _chain_of_thought(evaluation: Evaluation, *, rounds: int | None, scores: bool, max_characters: int) -> str:
-    """The turns as text, oldest first; see `Evaluation.chain_of_thought`."""
-    parts: list[str] = []
-    for debate in _leaves(evaluation):
-        first = 0 if rounds is None else max(0, debate.rounds_run - rounds)
-        parts += [
-            _spoken(turn, debate.components if scores else ())
-            for turn in debate.transcript
-            if turn.failure is None and turn.round >= first
-        ]
-        parts += [_replied(debate, sample, scores) for sample in debate.judgments if sample.text]
-    while max_characters and len(parts) > 1 and sum(len(part) + 2 for part in parts) - 2 > max_characters:
-        parts.pop(0)
-    text = "\n\n".join(parts)
-    return text[:max_characters] if max_characters else text
-
-
 def _leaves(evaluation: Evaluation) -> Iterator[Evaluation]:
     """The evaluations that are made of no others."""
     if not evaluation.members:
@@ -237,11 +223,9 @@ def _standing(evaluation: Evaluation, j: int) -> str:
 def _component_lines(debate: Evaluation, j: int) -> list[str]:
     if debate.tensor is None or not debate.components:
         return []
-    by_component = _mean(debate.tensor[:, :, j, :])  # (K,)
-    order = sorted(
-        (k for k in range(len(by_component)) if not np.isnan(by_component[k])), key=lambda k: by_component[k]
-    )
-    return [f"{debate.components[k]} {by_component[k]:.1f}{_by_agent(debate, j, k)}" for k in order]
+    means = _mean(debate.tensor[:, :, j, :])  # (K,)
+    order = [k for k in np.argsort(means, kind="stable").tolist() if not np.isnan(means[k])]
+    return [f"{debate.components[k]} {means[k]:.1f}{_by_agent(debate, j, k)}" for k in order]
 
 
 def _by_agent(debate: Evaluation, j: int, k: int) -> str:
@@ -255,7 +239,7 @@ def _comment_lines(debate: Evaluation, j: int) -> list[str]:
     """The newest comment of every agent, the one who scored the candidate lowest first."""
     newest = {turn.agent: turn for turn in debate.transcript if turn.failure is None}
     turns = sorted(newest.values(), key=lambda turn: float(turn.scores[j].mean()))
-    return [f"- {turn.agent}: {_relabel(turn.comments[j], turn)}" for turn in turns if turn.comments[j].strip()]
+    return [f"- {turn.agent}: {_renumber(turn.comments[j], turn.labels)}" for turn in turns if turn.comments[j].strip()]
 
 
 def _sample_lines(judged: Evaluation, j: int) -> list[str]:
@@ -272,7 +256,7 @@ def _replied(judged: Evaluation, sample: Judgment, scores: bool) -> str:
     worth = f": {sample.value:g}" if scores and sample.value is not None else ""
     order = f": {' > '.join(str(j + 1) for j in sample.ranking)}" if scores and sample.ranking else ""
     name = f"{judged.evaluator}, candidate{'s' if len(sample.candidates) > 1 else ''} {about}{step}{worth}{order}"
-    return f"{name}\n  {_renumber(sample.text.strip(), dict(zip(sample.labels, sample.candidates, strict=False)))}"
+    return f"{name}\n  {_renumber(sample.text, dict(zip(sample.labels, sample.candidates, strict=False)))}"
 
 
 def _favor(sample: Judgment, j: int) -> float:
@@ -283,18 +267,14 @@ def _favor(sample: Judgment, j: int) -> float:
 
 
 def _spoken(turn: Turn, components: Sequence[str]) -> str:
-    lines = [f"{turn.agent} (round {turn.round + 1}): {_relabel(turn.overall, turn)}".rstrip()]
+    lines = [f"{turn.agent} (round {turn.round + 1}): {_renumber(turn.overall, turn.labels)}".rstrip()]
     for j, comment in enumerate(turn.comments):
         marks = ", ".join(f"{name} {value:g}" for name, value in zip(components, turn.scores[j], strict=False))
-        lines.append(f"- Candidate {j + 1}: {_relabel(comment, turn)}" + (f" ({marks})" if marks else ""))
+        lines.append(f"- Candidate {j + 1}: {_renumber(comment, turn.labels)}" + (f" ({marks})" if marks else ""))
     return "\n".join(lines)
 
 
 _NAMED = re.compile(r"\b([Cc]andidate|[Rr]esponse|[Aa]nswer) ([A-Z]{1,2})\b")
-
-
-def _relabel(text: str, turn: Turn) -> str:
-    return _renumber(text.strip(), turn.labels)
 
 
 def _renumber(text: str, labels: Mapping[str, int]) -> str:
@@ -304,7 +284,7 @@ def _renumber(text: str, labels: Mapping[str, int]) -> str:
         j = labels.get(match[2])
         return match[0] if j is None else f"{match[1]} {j + 1}"
 
-    return _NAMED.sub(number, text)
+    return _NAMED.sub(number, text.strip())
 
 
 def _mean(scores: FloatArray) -> FloatArray:

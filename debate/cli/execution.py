@@ -11,10 +11,6 @@ from pathlib import Path
 from debate.config.settings import RunSettings, asks_models
 from debate.dataset.evalset import EvalSet
 
-_OF_THE_JOB = (
-    "store", "memory", "seed", "max_concurrency", "max_tokens", "max_seconds", "task_seconds", "engine_restarts",
-)  # fmt: skip
-
 
 def execute(settings: RunSettings, folder: Path, *, evalset: EvalSet | None, retry_failed: bool, fork: bool) -> int:
     """Start or continue a run, and return the exit code."""
@@ -24,14 +20,7 @@ def execute(settings: RunSettings, folder: Path, *, evalset: EvalSet | None, ret
 
     evaluator = settings.make_evaluator()
     job = Run(
-        evalset=evalset,
-        folder=folder,
-        evaluator=evaluator,
-        settings=settings.given(),
-        retry_failed=retry_failed,
-        fork=fork,
-        cache_seconds=settings.cache,
-        **{name: getattr(settings, name) for name in _OF_THE_JOB},
+        evalset=evalset, folder=folder, evaluator=evaluator, settings=settings, retry_failed=retry_failed, fork=fork
     )
     signal.signal(signal.SIGTERM, _as_interrupt)
     backends = settings.open_backends(evaluator)
@@ -39,7 +28,7 @@ def execute(settings: RunSettings, folder: Path, *, evalset: EvalSet | None, ret
         try:
             where, totals = job.execute(backends, progress)
         except KeyboardInterrupt:
-            progress.say(f"interrupted; run the same command again to continue, or: debate resume {folder}")
+            progress.note(f"interrupted; run the same command again to continue, or: debate resume {folder}")
             return INTERRUPTED
     print_summary(where, totals, progress)
     return DONE if totals.statuses.get("ok", 0) == totals.tasks else DONE_WITH_FAILURES

@@ -53,20 +53,17 @@ def _summarize(console: Console, profile: Profile) -> None:
 
 
 def _show(console: Console, profile: Profile) -> None:
-    from debate.cli.console import block, heading, line, table
+    from debate.cli.console import block, line, section, table
 
     console.print(line(profile.name, "bold"))
     if profile.description:
         console.print(block(profile.description, indent=0))
-    console.print()
-    console.print(heading("Components"))
-    made = table("name", "weight", "description")
-    made.columns[1].justify = "right"
+    console.print(section("Components"))
+    made = table("name", "weight", "description", right=(1,))
     for component in profile.components:
         made.add_row(line(component.name), line(f"{component.weight:g}"), line(component.description))
     console.print(made)
-    console.print()
-    console.print(heading("Agents"))
+    console.print(section("Agents"))
     for persona in profile.personas:
         console.print(line(persona.name, "bold"))
         console.print(block(persona.role))

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import threading
 import time
-from types import TracebackType
 from typing import Self
 
 from rich.console import Console
@@ -43,36 +42,24 @@ class Progress:
 
     def __enter__(self) -> Self:
         if self.console.is_terminal:
-            columns = (
-                SpinnerColumn(),
-                TextColumn("{task.description}", markup=False),
-                BarColumn(bar_width=24),
-                MofNCompleteColumn(),
-                TimeElapsedColumn(),
-            )
-            self._bar = Bar(*columns, console=self.console, transient=True)
+            columns = (TextColumn("{task.description}", markup=False), BarColumn(bar_width=24), MofNCompleteColumn())
+            self._bar = Bar(SpinnerColumn(), *columns, TimeElapsedColumn(), console=self.console, transient=True)
             self._bar.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._bar is not None:
             self._bar.stop()
 
-    def say(self, text: str) -> None:
-        """A line that stays."""
-        self.console.print(text, soft_wrap=True)
-
     def note(self, text: str) -> None:
-        """Print something that people should know."""
-        self.say(text)
+        """Print a line that stays."""
+        self.console.print(text, soft_wrap=True)
 
     def started(self, total: int, done_before: int) -> None:
         """Say how many tasks there are, and how many have a result already."""
         self._total, self._done, self.done_before = total, done_before, done_before
         if done_before:
-            self.say(f"{done_before} of {total} tasks have a result already")
+            self.note(f"{done_before} of {total} tasks have a result already")
         if done_before < total and self._bar is not None:
             self._bar_task = self._bar.add_task("loading the model", total=total, completed=done_before)
 
@@ -80,12 +67,12 @@ class Progress:
         """Say that the model is loaded now."""
         self._began = time.monotonic()
         if self._model:
-            self.say(f"loading {self._model}")
+            self.note(f"loading {self._model}")
 
     def loaded(self) -> None:
         """Say how long loading took; tokens per second count from here."""
         if self._model:
-            self.say(f"loaded in {time.monotonic() - self._began:.0f} s")
+            self.note(f"loaded in {time.monotonic() - self._began:.0f} s")
         self._began = self._last_line = time.monotonic()
 
     def answered(self, call: Call, completion: Completion) -> None:
@@ -120,4 +107,4 @@ class Progress:
         now = time.monotonic()
         if is_last or now - self._last_line >= PLAIN_SECONDS:
             self._last_line = now
-            self.say(f"{self._done} of {self._total} debates, {self.status()}, {self.seconds:.0f} s")
+            self.note(f"{self._done} of {self._total} debates, {self.status()}, {self.seconds:.0f} s")

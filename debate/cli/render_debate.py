@@ -16,7 +16,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from debate.cli.console import block, escape_controls, heading, key_value_grid, line, table
+from debate.cli.console import block, escape_controls, key_value_grid, line, section, table
 from debate.evaluation import Evaluation
 from debate.types import InvalidReply, Judgment, Memory, StopReason, Task, Turn
 
@@ -47,10 +47,11 @@ def render(evaluation: Evaluation, view: View, task: Task | None = None) -> Iter
     if task is not None:
         yield from _task(task)
     yield from _debates(evaluation, view)
-    yield ""
-    yield heading("Result")
+    yield section("Result")
     yield _result(evaluation)
-    yield from _agreement(evaluation)
+    if evaluation.order_agreement is not None:
+        same = "the same candidate" if evaluation.order_agreement else "different candidates"
+        yield line(f"The two candidate orders choose {same}.")
     yield from _details(evaluation)
     yield ""
     if _has_invalid_replies(evaluation) and not view.raw:
@@ -91,8 +92,7 @@ def _head(evaluation: Evaluation) -> Table:
 
 
 def _task(task: Task) -> Iterator[RenderableType]:
-    yield ""
-    yield heading("Task")
+    yield section("Task")
     yield block(task.x, indent=0)
     for n, text in enumerate(task.context):
         yield line(f"Context {n + 1}", "bold")
@@ -112,8 +112,7 @@ def _debates(evaluation: Evaluation, view: View) -> Iterator[RenderableType]:
         yield line(f"Member {n + 1} of {len(evaluation.members)}: {_member_name(member)}", "bold reverse")
         yield _head(member)
         yield from _debates(member, view)
-        yield ""
-        yield heading(f"Result of member {n + 1}")
+        yield section(f"Result of member {n + 1}")
         yield _result(member)
 
 
@@ -127,8 +126,7 @@ def _member_name(member: Evaluation) -> str:
 def _rounds(evaluation: Evaluation, view: View) -> Iterator[RenderableType]:
     last = max((turn.round for turn in evaluation.transcript), default=-1)
     for r in range(last + 1):
-        yield ""
-        yield heading(f"Round {r + 1}")
+        yield section(f"Round {r + 1}")
         for turn in evaluation.transcript.of_round(r):
             yield from _turn(turn, evaluation.components, view)
         if r < len(evaluation.cv):
@@ -197,9 +195,7 @@ def _score_table(turn: Turn, components: tuple[str, ...], width: int) -> Table:
     else:
         head, rows, columns = "component", list(components), candidates
         cells = [list(column) for column in zip(*cells, strict=True)]  # (K, J)
-    made = table(head, *columns)
-    for column in made.columns[1:]:
-        column.justify = "right"
+    made = table(head, *columns, right=range(1, 1 + len(columns)))
     for name, values in zip(rows, cells, strict=True):
         made.add_row(line(name), *(line(value) for value in values))
     return made
@@ -212,11 +208,8 @@ def _decimals(score: float) -> int:
 
 def _result(evaluation: Evaluation) -> Table:
     labels = _labels(evaluation)
-    made = table("candidate", "score", "probability", "rank", "")
-    for column in made.columns[1:4]:
-        column.justify = "right"
+    made = table("candidate", "score", "probability", "rank", "", right=(1, 2, 3))
     for j, rank in enumerate(_ranks(evaluation)):
-        is_selected = j == evaluation.selected
         cells = (
             candidate(j, labels),
             _number(evaluation.scores[j], ".2f", "unscored"),
@@ -224,7 +217,7 @@ def _result(evaluation: Evaluation) -> Table:
             "-" if rank is None else str(rank),
             ", ".join(_remarks(evaluation, j)),
         )
-        made.add_row(*(line(cell) for cell in cells), style="bold green" if is_selected else None)
+        made.add_row(*(line(cell) for cell in cells), style="bold green" if j == evaluation.selected else None)
     return made
 
 
@@ -243,12 +236,6 @@ def _ranks(evaluation: Evaluation) -> list[int | None]:
     sign = 1 if evaluation.scale.higher_is_better else -1
     scores = [sign * float(score) for score in evaluation.scores]
     return [None if math.isnan(own) else 1 + sum(other > own for other in scores) for own in scores]
-
-
-def _agreement(evaluation: Evaluation) -> Iterator[RenderableType]:
-    if evaluation.order_agreement is not None:
-        same = "the same candidate" if evaluation.order_agreement else "different candidates"
-        yield line(f"The two candidate orders choose {same}.")
 
 
 def _labels(evaluation: Evaluation) -> Mapping[str, int] | None:
@@ -280,8 +267,7 @@ def _usage(evaluation: Evaluation) -> str:
 def _judgments(evaluation: Evaluation, view: View) -> Iterator[RenderableType]:
     """Every reply, with what was read in it."""
     if evaluation.judgments:
-        yield ""
-        yield heading("Replies")
+        yield section("Replies")
     for sample in evaluation.judgments:
         yield line(f"{_about(sample)}: {_found(sample)}", "bold")
         yield from _invalid_replies(sample.invalid_replies, view)

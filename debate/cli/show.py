@@ -126,9 +126,7 @@ def _show_list(found: _Results) -> None:
     from debate.cli.console import line, open_console, table
     from debate.cli.render_debate import candidate
 
-    made = table("task", "status", "stopped", "rounds", "selected", "score")
-    for column in made.columns[3:]:
-        column.justify = "right"
+    made = table("task", "status", "stopped", "rounds", "selected", "score", right=(3, 4, 5))
     made.columns[0].overflow = "fold"
     for _, evaluation in found.read(None):
         selected = evaluation.selected

@@ -170,12 +170,7 @@ def _evaluator(given: Any, where: str) -> Evaluator:
     return make_evaluator(name, options, where)
 
 
-_READERS: dict[str, Any] = {
-    "json": JsonField,
-    "tag": TagNumber,
-    "number": NumberLine,
-    "labels": LabelMap,
-}
+_READERS: dict[str, Any] = {"json": JsonField, "tag": TagNumber, "number": NumberLine, "labels": LabelMap}
 
 
 def _reader(given: Any, where: str) -> Any:

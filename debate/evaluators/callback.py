@@ -19,7 +19,7 @@ from debate.evaluation import Evaluation
 from debate.evaluators.base import BaseEvaluator, RunContext
 from debate.evaluators.result import build_evaluation
 from debate.flow import Flow, call_function, gather
-from debate.scorers.counting import scale_of
+from debate.scorers import scale_of
 from debate.settings import REQUIRED, describe_settings, documented, result_setting, setting
 from debate.types import Failure, Judgment, Scale, ScoreStatus, Task
 

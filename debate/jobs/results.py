@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from io import FileIO
 from itertools import islice
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self, cast
 
 from debate.errors import InputError, StoreError
@@ -87,9 +86,7 @@ class ResultsFile:
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

@@ -10,16 +10,18 @@ The same run started again replays what is recorded and asks for the rest. Progr
 from __future__ import annotations
 
 import asyncio
+import itertools
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
 from typing import Any, Protocol
 
 from debate.backends import Backend, Call
 from debate.backends.base import Capacity
+from debate.config.settings import RunSettings
 from debate.dataset.build import LocatedTask
 from debate.dataset.evalset import EvalSet
 from debate.engine import Engine
@@ -45,27 +47,21 @@ class RunListener(Protocol):
 
     def started(self, total: int, done_before: int) -> None:
         """The run has `total` tasks, of which `done_before` have a result from before."""
-        ...
 
     def loading(self) -> None:
         """The model is loaded now."""
-        ...
 
     def loaded(self) -> None:
         """The model is ready."""
-        ...
 
     def answered(self, call: Call, completion: Completion) -> None:
         """The model answered a call, and the answer is recorded. Called from the engine's thread."""
-        ...
 
     def finished(self, evaluation: Evaluation) -> None:
         """A task has its result, and the result is recorded and written."""
-        ...
 
     def note(self, text: str) -> None:
         """Something that people should know."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,14 +70,7 @@ class Run:
 
     Attributes:
         evalset: None goes on with the tasks that the run has.
-        store: address of the store; None is a SQLite file in the folder.
-        memory: address of the memory store that agents recall from, or `built-in`; None recalls nothing.
-        settings: the settings as they were given, for the record.
-        max_tokens: prompt and completion tokens that the whole run may use, all its sessions together.
-        max_seconds: how long this session may take.
-        task_seconds: how long one evaluation may take.
-        cache_seconds: for how long a cached reply is good; None uses no cache.
-        engine_restarts: how often an engine that died is started again.
+        settings: seed, store, memory, budgets and the like; recorded as they were given.
         retry_failed: ask again for what failed.
         fork: begin a new run beside the folder's, with those of its answers that still fit.
     """
@@ -89,16 +78,7 @@ class Run:
     evalset: EvalSet | None
     folder: Path
     evaluator: Evaluator
-    store: str | None = None
-    memory: str | None = None
-    settings: Mapping[str, Any] | None = None
-    seed: int = 0
-    max_concurrency: int | None = None
-    max_tokens: int | None = None
-    max_seconds: float | None = None
-    task_seconds: float | None = None
-    cache_seconds: float | None = None
-    engine_restarts: int = 3
+    settings: RunSettings = field(default_factory=RunSettings)
     retry_failed: bool = False
     fork: bool = False
 
@@ -114,155 +94,137 @@ class Run:
         """
         folder = self._folder(watcher)
         makes_store = folder.store is None and not Path(folder.store_url).exists()
+        memory, seed = self.settings.memory, self.settings.seed
+        models = {name: backend.model for name, backend in backends.items()}
+        identity: dict[str, Any] = {"evaluator": self.evaluator.describe(), "models": models}
+        if memory is not None:
+            identity["memory"] = without_password(memory)
         try:
-            return self._execute(folder, backends, watcher)
+            with Store(folder.store_url) as store:
+                record = store.run(folder.name, identity, seed=seed)
+                session = _Session(self, backends, watcher, folder, store, record)
+                session.read_evalset()
+                if self.fork and folder.is_new:
+                    session.inherit()
+                folder.write(seed=seed, today=record.context.today, identity=identity)
+                session.run_to_the_end()
+                return folder, record.totals()
         except TaskError:  # the run could not begin
             if makes_store:
                 folder.remove_store()
             raise
 
-    def _execute(
-        self, folder: RunDirectory, backends: Mapping[str, Backend], watcher: RunListener
-    ) -> tuple[RunDirectory, Totals]:
-        with Store(folder.store_url) as store:
-            models = {name: backend.model for name, backend in backends.items()}
-            identity: dict[str, Any] = {"evaluator": self.evaluator.describe(), "models": models}
-            if self.memory is not None:
-                identity["memory"] = without_password(self.memory)
-            record = store.run(folder.name, identity, seed=self.seed)
-            try:
-                self._read_evalset(record)
-                if self.fork and folder.is_new:
-                    self._inherit(store, record, watcher)
-                folder.write(seed=self.seed, today=record.context.today, identity=identity)
-                self._run(backends, store, record, folder, watcher)
-                return folder, record.totals()
-            finally:
-                record.close()
-
     def _folder(self, watcher: RunListener) -> RunDirectory:
-        found = RunDirectory.read(self.folder)
-        if found is not None and self.store is not None and not found.is_stored_in(self.store):
+        found, store = RunDirectory.read(self.folder), self.settings.store
+        if found is not None and store is not None and not found.is_stored_in(store):
             was = found.store or "in the folder"
             raise ConfigError(f"this run's store is {was}", field="store", hint="give another --out, or that --store")
         if self.fork:
             found = RunDirectory.existing(self.folder).fork()
             watcher.note(f"this run goes on as {found.path}")
-        folder = found or RunDirectory.new(self.folder, self.store)
+        folder = found or RunDirectory.new(self.folder, store)
         about = folder.evalset if self.evalset is None else {"path": str(self.evalset.path)}
-        store = self.store or folder.store  # the one that was given may hold a password
-        return RunDirectory(folder.path, folder.name, store, self.settings or folder.settings, about)
+        store = store or folder.store  # the one that was given may hold a password
+        return RunDirectory(folder.path, folder.name, store, self.settings.given() or folder.settings, about)
 
-    def _read_evalset(self, record: StoredRun) -> None:
+
+@dataclass(slots=True)
+class _Session:
+    """One process at work on what is left of a run."""
+
+    run: Run
+    backends: Mapping[str, Backend]
+    watcher: RunListener
+    folder: RunDirectory
+    store: Store
+    record: StoredRun
+
+    def read_evalset(self) -> None:
         """Take the tasks into the run, unless it has read the very same eval set before."""
-        if self.evalset is None:
+        evalset = self.run.evalset
+        if evalset is None:
             return
-        before = record.about.get("evalset_digest")
-        if before is not None and before == self.evalset.digest():
+        before = self.record.about.get("evalset_digest")
+        if before is not None and before == evalset.digest():
             return
-        reading, path = self.evalset.read(), str(self.evalset.path)
+        reading, path = evalset.read(), str(evalset.path)
         try:
-            record.read_evalset(self._checked(reading), lambda: {"evalset": path, "evalset_digest": reading.digest()})
+            tasks = self._checked(reading)
+            self.record.read_evalset(tasks, lambda: {"evalset": path, "evalset_digest": reading.digest()})
         except BaseException:
-            record.discard_if_empty()
+            self.record.discard_if_empty()
             raise
 
     def _checked(self, tasks: Iterable[LocatedTask]) -> Iterator[LocatedTask]:
         """The tasks; one that the evaluator cannot evaluate is an error with its place."""
         for located in tasks:
             try:
-                check_task([self.evaluator], located.task)
+                check_task([self.run.evaluator], located.task)
             except TaskError as error:
                 where, line = located.file, located.line
                 raise TaskError(error.problem, file=where, line=line, field=error.field, hint=error.hint) from None
             yield located
 
-    def _inherit(self, store: Store, record: StoredRun, watcher: RunListener) -> None:
-        parent = RunDirectory.existing(self.folder)
-        if parent.store is not None:
-            count = record.inherit(store.read(parent.name))
-        else:
-            with Store(parent.store_url) as other:
-                count = record.inherit(other.read(parent.name))
-        watcher.note(f"{count} recorded answers of {self.folder} are used where they fit")
+    def inherit(self) -> None:
+        """Take over the answers of the run that this one was forked from."""
+        parent = RunDirectory.existing(self.run.folder)
+        with nullcontext(self.store) if parent.store is not None else Store(parent.store_url) as other:
+            count = self.record.inherit(other.read(parent.name))
+        self.watcher.note(f"{count} recorded answers of {parent.path} are used where they fit")
 
-    def _run(
-        self,
-        backends: Mapping[str, Backend],
-        store: Store,
-        record: StoredRun,
-        folder: RunDirectory,
-        watcher: RunListener,
-    ) -> None:
-        settings = settings_digest(self.evaluator)
-        with ResultsFile(folder.results) as results:
-            if self.retry_failed:
+    def run_to_the_end(self) -> None:
+        """Evaluate what is left, after what is recorded was brought up to date."""
+        record, watcher, evaluator = self.record, self.watcher, self.run.evaluator
+        settings = settings_digest(evaluator)
+        with ResultsFile(self.folder.results) as results:
+            if self.run.retry_failed:
                 watcher.note(f"{record.reopen_failed()} tasks that failed are evaluated again")
-            models = {name: backend.model for name, backend in backends.items()}
-            if count := rescore(record, self.evaluator, settings, models):
-                watcher.note(f"{count} results are made anew from what is recorded")
+            if rescored := _rescore(record, evaluator, settings, self.backends):
+                watcher.note(f"{rescored} results are made anew from what is recorded")
             total, done = record.n_tasks(), record.n_evaluated(settings)
-            if count or results.n_lines() != done or not results.is_current():
+            if rescored or results.n_lines() != done or not results.is_current():
                 results.rewrite(record.result_lines(settings))
             watcher.started(total, done)
             if done < total:
-                self._restarting(_Session(self, backends, store, record, results, settings, watcher), watcher)
+                self._restarting(results, settings)
 
-    def _restarting(self, session: _Session, watcher: RunListener) -> None:
+    def _restarting(self, results: ResultsFile, settings: str) -> None:
         """Work until all is done; an engine that dies is started again a few times."""
-        restarts = 0
-        while True:
+        most = self.run.settings.engine_restarts
+        for restarts in itertools.count(1):
             try:
-                session.work()
-                return
+                return self._work(results, settings)
             except BackendUnavailableError as death:
-                if restarts >= self.engine_restarts or not death.restartable:
+                if restarts > most or not death.restartable:
                     raise
-                restarts += 1
-                watcher.note(f"the engine died: {death.message}")
-                watcher.note(f"it is started again ({restarts} of {self.engine_restarts} times)")
+                self.watcher.note(f"the engine died: {death.message}")
+                self.watcher.note(f"it is started again ({restarts} of {most} times)")
                 time.sleep(_FIRST_WAIT * 2 ** (restarts - 1))
 
-
-@dataclass(slots=True)
-class _Session:
-    """One engine at work on what is left of a run."""
-
-    run: Run
-    backends: Mapping[str, Backend]
-    store: Store
-    record: StoredRun
-    results: ResultsFile
-    settings: str
-    watcher: RunListener
-
-    def work(self) -> None:
-        with recalling(self.run.memory, self.record.started_at, self.backends) as memory:
-            self._work(memory)
-
-    def _work(self, memory: Retriever | None) -> None:
-        run, record = self.run, self.record
-        engine = Engine(
-            self.backends,
-            memory=memory,
-            seed=record.context.seed,
-            max_concurrency=run.max_concurrency,
-            today=date.fromisoformat(record.context.today),
-            on_completion=self.watcher.answered,
-            cache=None if run.cache_seconds is None else self.store.cache(run.cache_seconds),
-            budget=Budget(run.max_tokens, run.max_seconds, spent=record.tokens_spent()),
-            task_seconds=run.task_seconds,
-        )
-        with engine:
-            engine.check(run.evaluator)
-            self.watcher.loading()
-            engine.start()
-            self.watcher.loaded()
-            for evaluation in engine.iter_evaluate(record.pending(self.settings), run.evaluator, run=record):
-                # What the end of the engine left behind is no result: it is evaluated when the run goes on.
-                if all(failure.reason not in _LEFT for failure in evaluation.failures):
-                    self.results.append(evaluation)
-                    self.watcher.finished(evaluation)
+    def _work(self, results: ResultsFile, digest: str) -> None:
+        settings, record, evaluator = self.run.settings, self.record, self.run.evaluator
+        with recalling(settings.memory, record.started_at, self.backends) as memory:
+            engine = Engine(
+                self.backends,
+                memory=memory,
+                seed=record.context.seed,
+                max_concurrency=settings.max_concurrency,
+                today=date.fromisoformat(record.context.today),
+                on_completion=self.watcher.answered,
+                cache=None if settings.cache is None else self.store.cache(settings.cache),
+                budget=Budget(settings.max_tokens, settings.max_seconds, spent=record.tokens_spent()),
+                task_seconds=settings.task_seconds,
+            )
+            with engine:
+                engine.check(evaluator)
+                self.watcher.loading()
+                engine.start()
+                self.watcher.loaded()
+                for evaluation in engine.iter_evaluate(record.pending(digest), evaluator, run=record):
+                    # What the end of the engine left behind is no result: it is evaluated when the run goes on.
+                    if all(failure.reason not in _LEFT for failure in evaluation.failures):
+                        results.append(evaluation)
+                        self.watcher.finished(evaluation)
 
 
 BUILT_IN = "built-in"
@@ -283,12 +245,8 @@ def recalling(url: str | None, now: float, backends: Mapping[str, Backend]) -> G
     from debate.memory.store import built_in, open_memory
 
     with built_in() if url == BUILT_IN else open_memory(url) as memory:
-        yield memory.retriever(now=now, count_tokens=_counter(next(iter(backends.values()))))
-
-
-def _counter(backend: Backend) -> Callable[[str], int] | None:
-    """The tokenizer of the run's own model, where the backend has it."""
-    return getattr(backend, "count_tokens", None)
+        own = next(iter(backends.values()))
+        yield memory.retriever(now=now, count_tokens=getattr(own, "count_tokens", None))
 
 
 # ---- other settings, from the record alone
@@ -310,7 +268,7 @@ class _Absent:
     async def aclose(self) -> None: ...
 
 
-def rescore(record: StoredRun, evaluator: Evaluator, settings: str, models: Mapping[str, str]) -> int:
+def _rescore(record: StoredRun, evaluator: Evaluator, settings: str, backends: Mapping[str, Backend]) -> int:
     """Evaluate anew, from the record alone, what was evaluated under other settings; returns how many that was.
 
     What the record is not enough for, because the debate would go on, stays as it is.
@@ -319,24 +277,20 @@ def rescore(record: StoredRun, evaluator: Evaluator, settings: str, models: Mapp
         record: the run.
         evaluator: with the settings of now.
         settings: their digest.
-        models: the names that calls ask for, and the models' own.
+        backends: their models are asked for nothing.
 
     Raises:
         RunMismatchError, StoreError: as the run itself would.
     """
-    runner = Runner({name: _Absent(model) for name, model in models.items()}, record.context)
-    return sum(asyncio.run(_rescore_all(record, runner, evaluator, settings)))
+    absent = {name: _Absent(backend.model) for name, backend in backends.items()}
+    return asyncio.run(_rescore_all(record, Runner(absent, record.context), evaluator, settings))
 
 
-async def _rescore_all(record: StoredRun, runner: Runner, evaluator: Evaluator, settings: str) -> Iterable[bool]:
-    done: list[bool] = []
+async def _rescore_all(record: StoredRun, runner: Runner, evaluator: Evaluator, settings: str) -> int:
+    done = 0
     for task in record.stale(settings):
         kept = await record.open(task, settings)
-        try:
-            evaluation = await runner.evaluate(evaluator, task, kept, record.context)
-        except BackendUnavailableError:
-            done.append(False)
-            continue
-        await kept.finish(evaluation)
-        done.append(True)
+        with suppress(BackendUnavailableError):
+            await kept.finish(await runner.evaluate(evaluator, task, kept, record.context))
+            done += 1
     return done

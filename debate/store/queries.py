@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from sqlalchemy import Connection, and_, case, func, select
 
@@ -79,35 +80,31 @@ def totals(connection: Connection, run_id: int, revision: int) -> Totals:
     """Count them."""
     tasks = and_(TASKS.c.run_id == run_id, TASKS.c.evalset_revision == revision)
     e = EVALUATIONS.c
-    is_known = e.best.is_not(None)
-    sums = [
-        func.coalesce(func.sum(column), 0)
-        for column in (
-            e.rounds, e.n_failures, e.prompt_tokens, e.cached_tokens, e.completion_tokens, e.calls,
-            case((is_known, 1), else_=0), case((and_(is_known, e.selected == e.best), 1), else_=0),
-        )
-    ]  # fmt: skip
-    summed = connection.execute(select(*sums).select_from(_EVALUATED).where(tasks)).one()
-    rounds, failures, prompt, cached, completion, calls, known, right = map(int, tuple(summed))
-    by_status = select(e.status, func.count()).select_from(_EVALUATED).where(tasks).group_by(e.status)
-    stop = func.coalesce(e.stop_reason, "-")
-    by_stop = select(stop, func.count()).select_from(_EVALUATED).where(tasks).group_by(stop)
+    tokens = (e.prompt_tokens, e.cached_tokens, e.completion_tokens, e.calls)
+    is_right = case((e.selected == e.best, 1), else_=0)
+    sums = [func.coalesce(func.sum(column), 0) for column in (e.rounds, e.n_failures, is_right, *tokens)]
+    summed = connection.execute(select(func.count(e.best), *sums).select_from(_EVALUATED).where(tasks)).one()
+    known, rounds, failures, right, *usage = map(int, tuple(summed))
+
+    def counts(column: Any) -> dict[str, int]:
+        query = select(column, func.count()).select_from(_EVALUATED).where(tasks).group_by(column)
+        return {value: count for value, count in connection.execute(query)}
+
     recorded = and_(CALLS.c.run_id == run_id, CALLS.c.kind == "generate", CALLS.c.is_inherited.is_(False))
-    from_elsewhere = case((CALLS.c.is_cached, 1), else_=0)
-    counted = select(func.count(), func.count(CALLS.c.text_hash), func.coalesce(func.sum(from_elsewhere), 0))
-    n_calls, answered, elsewhere = connection.execute(counted.where(recorded)).one()
+    counted = select(func.count(), func.count(CALLS.c.text_hash), func.count().filter(CALLS.c.is_cached))
+    calls, answered, cached = connection.execute(counted.where(recorded)).one()
     return Totals(
         tasks=connection.execute(select(func.count()).where(tasks)).scalar_one(),
-        statuses={status: count for status, count in connection.execute(by_status)},
-        stops={reason: count for reason, count in connection.execute(by_stop)},
+        statuses=counts(e.status),
+        stops=counts(func.coalesce(e.stop_reason, "-")),
         rounds=rounds,
         failures=failures,
-        usage=Usage(prompt, cached, completion, calls),
+        usage=Usage(*usage),
         known=known,
         right=right,
-        calls=n_calls,
+        calls=calls,
         answered=answered,
-        cached=int(elsewhere),
+        cached=cached,
     )
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Any
 
 from sqlalchemy import Connection, delete, func, select, update
 
@@ -58,11 +57,12 @@ class ReplyCache:
     async def put(self, key: str, model: str, completion: Completion) -> None:
         """Keep a reply from now on; one that has expired is replaced."""
         now = self._clock()
+        usage, escaped = asdict(completion.usage), completion.escaped_special_tokens
         row = {
             "key": key,
             "model": model,
             "text_hash": text_hash(completion.text),
-            "data": _data(completion),
+            "data": {"finish_reason": completion.finish_reason, "usage": usage, "escaped_special_tokens": escaped},
             "created_at": now,
             "expires_at": now + (self._ttl if self._ttl is not None else 1e12),
             "hits": 0,
@@ -111,13 +111,6 @@ class ReplyCache:
             tokens += used * Usage(**data["usage"]).total_tokens
             expired += until <= self._clock()
         return CacheStats(replies, expired, hits, tokens, oldest)
-
-
-def _data(completion: Completion) -> dict[str, Any]:
-    data = asdict(completion)
-    for name in ("text", "call", "cached"):
-        del data[name]
-    return data
 
 
 def _delete_unused_texts(connection: Connection) -> None:

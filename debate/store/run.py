@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from typing import Any, TypeVar
 
 from sqlalchemy import ColumnElement, Connection, Row, delete, func, or_, select, update
@@ -15,11 +16,10 @@ from debate.evaluation import Evaluation
 from debate.flow import RunContext
 from debate.store.database import Database
 from debate.store.fork import calls_after, take_over
-from debate.store.lease import Lease
 from debate.store.queries import Totals, accuracy_by_group, kept_answers, kept_evaluation, totals
 from debate.store.serialization import as_task
-from debate.store.tables import CALLS, EVALUATIONS, RUNS, TASKS, TURNS
-from debate.store.task_journal import SqlTaskJournal
+from debate.store.tables import CALLS, EVALUATIONS, RUNS, TASKS
+from debate.store.task_journal import SqlTaskJournal, delete_evaluation
 from debate.store.tasks import add_task, add_tasks
 from debate.types import Task
 
@@ -38,7 +38,7 @@ class StoredRun:
             where tasks come one by one from the API.
     """
 
-    def __init__(self, database: Database, row: Any, lease: Lease | None) -> None:
+    def __init__(self, database: Database, row: Any, lease: ExitStack | None) -> None:
         self.name: str = row.name
         self.context = RunContext(row.seed, row.today)
         self.started_at: float = row.created_at
@@ -49,15 +49,10 @@ class StoredRun:
         self._lease = lease
         self._read_ahead: dict[str, SqlTaskJournal] = {}
 
-    @property
-    def place(self) -> str:
-        """Where it is kept, for messages."""
-        return self._database.place
-
     def close(self) -> None:
         """Let others work on the run."""
         if self._lease is not None:
-            self._lease.release()
+            self._lease.close()
 
     # ---- tasks
 
@@ -203,10 +198,7 @@ class StoredRun:
             task = (TASKS.c.run_id == self._run_id) & (TASKS.c.position == position)
             again = {"retry_generation": TASKS.c.retry_generation + 1, "reopened": addresses}
             connection.execute(update(TASKS).where(task).values(again))
-            for table in (EVALUATIONS, TURNS):
-                connection.execute(
-                    delete(table).where((table.c.run_id == self._run_id) & (table.c.position == position))
-                )
+            delete_evaluation(connection, self._run_id, position)
         return len(rows)
 
     def inherit(self, parent: StoredRun) -> int:

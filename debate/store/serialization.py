@@ -39,14 +39,7 @@ def as_task(task_id: str, data: Mapping[str, Any]) -> Task:
 
 def task_row(task: Task, data: Row, place: str | None) -> Row:
     """A task's row, without its run and position; `data` is its `task_data`."""
-    return {
-        "task_id": task.id,
-        "place": place,
-        "content_hash": content_hash(data),
-        "data": data,
-        "retry_generation": 0,
-        "reopened": None,
-    }
+    return {"task_id": task.id, "place": place, "content_hash": content_hash(data), "data": data}
 
 
 def content_hash(data: Row) -> str:
@@ -58,40 +51,30 @@ def content_hash(data: Row) -> str:
 
 def call_row(key: CallKey, call: Call | Recall, answer: Answer) -> Row:
     """An answer's row, without its run and position."""
-    row: Row = dict.fromkeys(_CALL_COLUMNS)
-    row |= {"address": format_address(key.address), "attempt": key.attempt}
-    row |= {"retry_generation": key.retry_generation, "created_at": time.time()}
-    row |= {
-        "escaped_special_tokens": 0,
-        "is_cached": False,
+    said = answer if isinstance(answer, Completion) else Completion("", usage=Usage())
+    asked = call if isinstance(call, Call) else None
+    return {
+        "address": format_address(key.address),
+        "attempt": key.attempt,
+        "retry_generation": key.retry_generation,
+        "kind": "recall" if isinstance(call, Recall) else "generate",
+        "prompt_hash": recall_hash(call) if isinstance(call, Recall) else call.prompt_hash,
+        "model": asked and asked.model,
+        "sampling": asked and asked.sampling.to_dict(),
+        "seed": asked and asked.seed,
+        "info": asked and _of_the_call(asked.info),
+        "text_hash": text_hash(said.text) if said is answer else None,
+        "finish_reason": said.finish_reason if said is answer else None,
+        "escaped_special_tokens": said.escaped_special_tokens,
+        "is_cached": said.cached,
         "is_inherited": False,
-        "prompt_tokens": 0,
-        "cached_tokens": 0,
-        "completion_tokens": 0,
+        "failure": asdict(answer) if isinstance(answer, Failure) else None,
+        "memories": [plain(memory) for memory in answer] if isinstance(answer, tuple) else None,
+        "prompt_tokens": said.usage.prompt_tokens,
+        "cached_tokens": said.usage.cached_tokens,
+        "completion_tokens": said.usage.completion_tokens,
+        "created_at": time.time(),
     }
-    if isinstance(call, Call):
-        row |= {"kind": "generate", "prompt_hash": call.prompt_hash, "model": call.model, "seed": call.seed}
-        row |= {"sampling": call.sampling.to_dict(), "info": _of_the_call(call.info)}
-    else:
-        row |= {"kind": "recall", "prompt_hash": recall_hash(call)}
-    match answer:
-        case Completion():
-            usage = answer.usage
-            row |= {
-                "text_hash": text_hash(answer.text),
-                "finish_reason": answer.finish_reason,
-                "escaped_special_tokens": answer.escaped_special_tokens,
-            }
-            row |= {"is_cached": answer.cached, "prompt_tokens": usage.prompt_tokens}
-            row |= {"cached_tokens": usage.cached_tokens, "completion_tokens": usage.completion_tokens}
-        case Failure():
-            row |= {"failure": asdict(answer)}
-        case tuple():
-            row |= {"memories": [plain(memory) for memory in answer]}
-    return row
-
-
-_CALL_COLUMNS = ("model", "sampling", "seed", "info", "text_hash", "finish_reason", "failure", "memories")
 
 
 def _of_the_call(info: Mapping[str, Any]) -> Row:
@@ -112,7 +95,6 @@ def as_answer(row: Any) -> Answer:
 def evaluation_row(evaluation: Evaluation, settings: str, metadata: Mapping[str, Any]) -> Row:
     """An evaluation's row, without its run and position; `metadata` is the task's."""
     best, group = metadata.get("best"), metadata.get("group")
-    usage = evaluation.usage
     cv = evaluation.cv[-1] if evaluation.cv else math.nan
     return {
         "settings": settings,
@@ -128,10 +110,7 @@ def evaluation_row(evaluation: Evaluation, settings: str, metadata: Mapping[str,
         "stop_reason": evaluation.stop_reason,
         "rounds": evaluation.rounds_run,
         "n_failures": len(evaluation.failures),
-        "calls": usage.calls,
-        "prompt_tokens": usage.prompt_tokens,
-        "cached_tokens": usage.cached_tokens,
-        "completion_tokens": usage.completion_tokens,
+        **asdict(evaluation.usage),
         "data": evaluation.to_json(),
         "created_at": time.time(),
     }
@@ -186,11 +165,8 @@ def text_row(text: str) -> dict[str, Any]:
     """A text as a row of `texts`. Half a surrogate pair is kept as it is."""
     data = text.encode("utf-8", "surrogatepass")
     is_compressed = len(data) >= _LEAST
-    return {
-        "hash": text_hash(text),
-        "data": zlib.compress(data) if is_compressed else data,
-        "is_compressed": is_compressed,
-    }
+    stored = zlib.compress(data) if is_compressed else data
+    return {"hash": text_hash(text), "data": stored, "is_compressed": is_compressed}
 
 
 def text_of(row: Any) -> str:

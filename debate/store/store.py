@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from contextlib import ExitStack
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Self
@@ -15,7 +16,7 @@ from debate.errors import ConfigError, RunMismatchError
 from debate.files import this_process
 from debate.store.database import Database
 from debate.store.identity import differences, prompt_identity
-from debate.store.lease import Lease, take_lease
+from debate.store.lease import take_lease
 from debate.store.reply_cache import DAY, ReplyCache
 from debate.store.run import StoredRun
 from debate.store.tables import RUNS
@@ -40,12 +41,7 @@ class Store:
 
     def __init__(self, url: str | Path) -> None:
         self._database = Database(str(url))
-        self._leases: list[Lease] = []
-
-    @property
-    def place(self) -> str:
-        """The file, or the server's address without its password."""
-        return self._database.place
+        self._leases = ExitStack()
 
     def __enter__(self) -> Self:
         return self
@@ -56,42 +52,28 @@ class Store:
     def close(self) -> None:
         """Commit what is queued and let go, of the runs that are held too. Safe to call twice."""
         self._database.close()
-        for lease in self._leases:
-            lease.release()
-        self._leases.clear()
+        self._leases.close()
 
-    def run(
-        self,
-        name: str,
-        identity: Mapping[str, Any],
-        *,
-        seed: int = 0,
-        today: str | None = None,
-        about: Mapping[str, Any] | None = None,
-    ) -> StoredRun:
+    def run(self, name: str, identity: Mapping[str, Any], *, seed: int = 0, today: str | None = None) -> StoredRun:
         """Hold the run of that name; it is made where there is none.
 
         `identity` is what shapes the run's prompts, as plain data; keys called `aggregation` are left out of it.
-        `seed`, `today` and `about` are of a new run; one that exists keeps its own.
+        `seed` and `today` are of a new run; one that exists keeps its own.
 
         Raises:
             RunLockedError: when another process holds it.
             RunMismatchError: when it was made under another identity; the message shows the differences.
         """
-        lease = take_lease(self._database.url, name, lambda: self._holder(name))
-        self._leases.append(lease)
-        try:
-            new = {
-                "identity": prompt_identity({**identity, "seed": seed}),
-                "seed": seed,
-                "today": today or datetime.now().astimezone().date().isoformat(),
-                "about": dict(about or {}),
-            }
+        new: dict[str, Any] = {
+            "identity": prompt_identity({**identity, "seed": seed}),
+            "seed": seed,
+            "today": today or datetime.now().astimezone().date().isoformat(),
+            "about": {},
+        }
+        with take_lease(self._database.url, name, lambda: self._holder(name)) as taken:
             row = self._database.run(lambda connection: self._held(connection, name, new))
-            return StoredRun(self._database, row, lease)
-        except BaseException:
-            lease.release()
-            raise
+            lease = self._leases.enter_context(taken.pop_all())
+        return StoredRun(self._database, row, lease)
 
     def _held(self, connection: Connection, name: str, new: dict[str, Any]) -> Any:
         row = connection.execute(select(RUNS).where(RUNS.c.name == name)).first()
@@ -121,7 +103,7 @@ class Store:
         if len(found) != 1:
             there = ", ".join(repr(row.name) for row in rows[-8:]) or "none"
             problem = "the store holds several runs; name one" if found else f"there is no run {name!r}"
-            raise ConfigError(problem, file=self.place, field="run", hint=f"runs here: {there}")
+            raise ConfigError(problem, file=self._database.place, field="run", hint=f"runs here: {there}")
         return StoredRun(self._database, found[0], None)
 
     def runs(self) -> list[str]:

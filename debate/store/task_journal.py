@@ -92,9 +92,7 @@ class SqlTaskJournal:
             return
 
         def replace(connection: Connection) -> None:
-            for table in (EVALUATIONS, TURNS):
-                here = (table.c.run_id == self.run_id) & (table.c.position == self.position)
-                connection.execute(delete(table).where(here))
+            delete_evaluation(connection, self.run_id, self.position)
             for table, each in rows:
                 connection.execute(table.insert(), each)
 
@@ -102,3 +100,9 @@ class SqlTaskJournal:
 
     def _keyed(self, row: Row) -> dict[str, Any]:
         return {"run_id": self.run_id, "position": self.position, **row}
+
+
+def delete_evaluation(connection: Connection, run_id: int, position: int) -> None:
+    """Delete the evaluation of a task, with its turns."""
+    for table in (EVALUATIONS, TURNS):
+        connection.execute(delete(table).where((table.c.run_id == run_id) & (table.c.position == position)))

@@ -5,9 +5,9 @@ All questions are put to the database, so that an eval set of any length is read
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, count, islice
 
 from sqlalchemy import Connection, func, insert, select, update
 
@@ -38,12 +38,12 @@ def add_task(connection: Connection, run_id: int, revision: int, task: Task) -> 
 def add_tasks(connection: Connection, run_id: int, revision: int, tasks: Iterable[Placed]) -> int:
     """Take the tasks of a revision of the eval set into the run; returns how many there are."""
     adding = _Adding(connection, run_id, revision, _next_position(connection, run_id))
-    count = 0
+    n_tasks = 0
     tasks = iter(tasks)
     while chunk := list(islice(tasks, _CHUNK)):
         adding.add(chunk)
-        count += len(chunk)
-    return count
+        n_tasks += len(chunk)
+    return n_tasks
 
 
 def _next_position(connection: Connection, run_id: int) -> int:
@@ -102,7 +102,7 @@ class _Adding:
 
     def _name(self, task: Task, file: str | None, line: int | None, known: dict[str, _Known]) -> str:
         """The task's id, or where this revision had it already and it was not given, the next free one."""
-        for name in _candidates(task.id):
+        for name in chain([task.id], (f"{task.id}-{number}" for number in count(2))):
             if name not in known:
                 known.update(self._known([name]))
             if (before := known.get(name)) is None or before.revision < self.revision:
@@ -111,14 +111,6 @@ class _Adding:
                 first = f", first at {before.place}" if before.place else ""
                 raise TaskError(f"{task.id!r} is a duplicate{first}", file=file, line=line, field="id")
         raise AssertionError  # the names never end
-
-
-def _candidates(name: str) -> Iterator[str]:
-    yield name
-    number = 2
-    while True:
-        yield f"{name}-{number}"
-        number += 1
 
 
 def _another(name: str, file: str | None, line: int | None) -> TaskError:

@@ -34,6 +34,7 @@ from typing import Any
 from benchmarks.overhead import peak_mib, replies, tasks, unit_of
 from debate import DebateEvaluator, Engine, Profile, load_profile
 from debate.backends import Call, Scripted
+from debate.config.settings import RunSettings
 from debate.dataset.evalset import EvalSet
 from debate.jobs.run import Run
 
@@ -89,7 +90,7 @@ def measure(folder: Path, n: int, turns: int, store: str | None) -> dict[str, fl
     evaluator = evaluator_of(turns)
     script = script_of(evaluator)
     evalset = EvalSet(folder / "tasks.jsonl")
-    run = Run(evalset=evalset, folder=folder / "out", evaluator=evaluator, store=store)
+    run = Run(evalset=evalset, folder=folder / "out", evaluator=evaluator, settings=RunSettings(store=store))
     silent: Any = _Silent()
     recorded = cpu(lambda: run.execute({"scripted": Scripted(script)}, silent))
     peak = peak_mib()
@@ -126,8 +127,7 @@ def rate(folder: Path, name: str, store: str) -> float:
         evalset=EvalSet(folder / "tasks.jsonl"),
         folder=folder / name,
         evaluator=evaluator,
-        store=store,
-        max_concurrency=8,
+        settings=RunSettings(store=store, max_concurrency=8),
     )
     silent: Any = _Silent()
     began = time.perf_counter()

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from debate.backends import Scripted
+from debate.config.settings import RunSettings
 from debate.dataset.evalset import EvalSet
 from debate.dataset.readers import RecordFile
 from debate.errors import TaskError
@@ -25,8 +26,8 @@ def write(path: Path, n: int, **last: Any) -> Path:
     return path
 
 
-def execute(evalset: Path, out: Path, **more: Any) -> int:
-    job = Run(evalset=EvalSet(evalset), folder=out, evaluator=debates(rounds=1), **more)
+def execute(evalset: Path, out: Path, **settings: Any) -> int:
+    job = Run(evalset=EvalSet(evalset), folder=out, evaluator=debates(rounds=1), settings=RunSettings(**settings))
     return job.execute({"scripted": Scripted(reply_for)}, SilentListener())[1].n_evaluated
 
 

@@ -137,13 +137,20 @@ def test_a_store_of_the_first_version_is_copied_and_migrated(tmp_path: Path) -> 
 )
 def test_a_reader_recorded_by_its_repr_is_that_of_today(reader: ValueReader, recorded: str) -> None:
     migration: Any = import_module("debate.store.migrations.versions.0002_texts")
-    assert json.dumps(migration._as_now(recorded), sort_keys=True) == json.dumps(reader.describe(), sort_keys=True)
+    found = migration._as_now({"reader": recorded})["reader"]
+    assert json.dumps(found, sort_keys=True) == json.dumps(reader.describe(), sort_keys=True)
 
 
 def test_a_reader_whose_rule_is_gone_stays_as_it_was_recorded() -> None:
     migration: Any = import_module("debate.store.migrations.versions.0002_texts")
     exact = "LabelMap(values={'a': 1, 'b': 2}, exact=True)"
     assert migration._as_now({"reader": exact, "x": "other"}) == {"reader": exact, "x": "other"}
+
+
+def test_a_model_that_is_called_as_a_reader_was_recorded_keeps_its_name() -> None:
+    migration: Any = import_module("debate.store.migrations.versions.0002_texts")
+    models = {"models": {"judge": "x1", "NumberLine(low=0.0, high=10.0)": "y"}}
+    assert migration._as_now(models) == models
 
 
 def test_a_damaged_store_of_the_first_version_is_refused_and_left_as_it_is(tmp_path: Path) -> None:

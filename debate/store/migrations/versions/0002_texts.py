@@ -6,7 +6,8 @@ Evaluations are read and written by the code of this package, so that their rows
 import ast
 import json
 from collections.abc import Iterator
-from typing import Any
+from contextlib import suppress
+from typing import Any, cast
 
 import sqlalchemy as sa
 from alembic import op
@@ -100,27 +101,30 @@ def _runs() -> None:
 
 
 def _as_now(identity: Any) -> Any:
+    """What shapes a run's prompts, as it is written now."""
     if isinstance(identity, list):
-        return [_as_now(each) for each in identity]  # pyright: ignore[reportUnknownVariableType]
+        return [_as_now(each) for each in cast("list[Any]", identity)]
     if isinstance(identity, dict):
-        return {key: _as_now(value) for key, value in identity.items()}  # pyright: ignore[reportUnknownVariableType]
-    return TEMPLATES.get(identity) or _reader(identity) if isinstance(identity, str) else identity
+        items = cast("dict[str, Any]", identity).items()
+        return {key: _reader(value) if key == "reader" else _as_now(value) for key, value in items}
+    return TEMPLATES.get(identity, identity) if isinstance(identity, str) else identity
 
 
 def _reader(text: str) -> Any:
-    """A reader of values as plain data, in place of the `repr` that 0.1.0 recorded; others stay as they are."""
-    name, _, _ = text.partition("(")
-    if name == "x1":
-        return {"kind": "x1"}
-    if name not in READERS:
-        return text
-    call: Any = ast.parse(text, mode="eval").body
-    given = {word.arg: ast.literal_eval(word.value) for word in call.keywords}
-    is_exact = given.pop("exact", False)  # a rule that is gone
-    numbers: Row = {end: float(given[end]) for end in ("low", "high") if end in given}
-    if name == "LabelMap":
-        numbers["values"] = {label: float(worth) for label, worth in given["values"].items()}
-    return text if is_exact else {"kind": READERS[name], **given, **numbers}
+    """A reader of values as plain data, in place of the `repr` that 0.1.0 recorded; a user's own stays as it is."""
+    with suppress(SyntaxError, ValueError):
+        call = ast.parse(text, mode="eval").body
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name):
+            options = {str(option.arg): ast.literal_eval(option.value) for option in call.keywords}
+            if options.pop("exact", False) is False and call.func.id in READERS:
+                return {"kind": READERS[call.func.id], **{key: _floats(value) for key, value in options.items()}}
+    return {"kind": "x1"} if text == "x1" else text
+
+
+def _floats(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _floats(each) for key, each in cast("dict[str, Any]", value).items()}
+    return float(value) if isinstance(value, int) else value
 
 
 def _json(value: Any) -> str:
