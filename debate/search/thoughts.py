@@ -16,7 +16,7 @@ from debate.flow import Flow, call_function, gather
 from debate.hashing import digest
 from debate.runtime.run_registry import InRun
 from debate.selection import keep_best, tied_at_cut
-from debate.types import Failure, Task, check_range
+from debate.types import Failure, Task
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -147,8 +147,7 @@ def beam_flow(
         is_solved: ends the search at the first level that holds a solution.
         run: as in `Engine.evaluate`; each level is a task of it.
     """
-    check_range("width", width, 1)
-    check_range("depth", depth, 1)
+    _at_least_one(width=width, depth=depth)
     frontier = [Thought(root)]
     levels: list[Level] = []
     for _ in range(depth):
@@ -247,8 +246,7 @@ def depth_first_flow(
         root: the text to begin with.
         run: as in `Engine.evaluate`.
     """
-    for name, value in (("width", width), ("depth", depth), ("max_visits", max_visits)):
-        check_range(name, value, 1)
+    _at_least_one(width=width, depth=depth, max_visits=max_visits)
     search = _Search(engine, x, propose, evaluator, is_solved, width, depth, threshold, max_visits, run)
     solution = yield from search.visit(Thought(root))
     best = solution or search.best
@@ -257,3 +255,9 @@ def depth_first_flow(
 
 depth_first = _driven(depth_first_flow)
 """`depth_first_flow`, driven by its engine."""
+
+
+def _at_least_one(**limits: int) -> None:
+    for name, value in limits.items():
+        if value < 1:
+            raise ConfigError(f"must be at least 1, got {value}", field=name)
