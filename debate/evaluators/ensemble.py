@@ -139,8 +139,5 @@ def _spread_turn(turn: Turn, indices: Sequence[int], n: int) -> Turn:
 
 
 def _spread_judgment(sample: Judgment, indices: Sequence[int]) -> Judgment:
-    return replace(
-        sample,
-        candidates=tuple(indices[j] for j in sample.candidates),
-        ranking=tuple(indices[j] for j in sample.ranking),
-    )
+    candidates = tuple(indices[j] for j in sample.candidates)
+    return replace(sample, candidates=candidates, ranking=tuple(indices[j] for j in sample.ranking))
