@@ -418,7 +418,7 @@ def searched(result: SearchResult) -> Any:
                 "thoughts": [(thought.text, thought.score) for thought in level.thoughts],
                 "kept": level.kept,
                 "tied_at_cut": level.tied_at_cut,
-                "task_id": None if level.evaluation is None else level.evaluation.task_id,
+                "task_id": level.evaluation.task_id,
             }
             for level in result.levels
         ],
