@@ -80,10 +80,8 @@ class Prompt:
 
     def messages(self) -> list[dict[str, str]]:
         """The prompt as chat messages, for servers that take text."""
-        pairs = (("system", self.system), ("user", self.user))
-        return [
-            {"role": role, "content": text} for (role, blocks), text in zip(pairs, self.texts, strict=True) if blocks
-        ]
+        said = zip(("system", "user"), (self.system, self.user), self.texts, strict=True)
+        return [{"role": role, "content": text} for role, blocks, text in said if blocks]
 
     @cached_property
     def texts(self) -> tuple[str, str]:

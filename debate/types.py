@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal, get_args
@@ -61,6 +62,17 @@ Status = Literal["ok", "partial", "failed"]
 ScoreStatus = Literal["ok", "failed", "skipped", "penalty", "duplicate"]
 """How a candidate came by its score: `failed` and `skipped` have none, `penalty` and `duplicate` were given theirs."""
 StopReason = Literal["converged", "max_rounds", "token_budget", "time_budget", "failed"]
+
+
+def check_range(name: str, value: float | None, low: float, high: float = sys.float_info.max) -> None:
+    """Refuse a number outside [low, high], NaN, and infinities where there is no upper end; None passes.
+
+    Raises:
+        ConfigError: with `name` as its field.
+    """
+    if value is not None and not low <= value <= high:
+        bounds = f"be at least {low:g}" if high == sys.float_info.max else f"lie in [{low:g}, {high:g}]"
+        raise ConfigError(f"must {bounds}, got {value:g}", field=name)
 
 
 def check_choice(name: str, value: str, choices: Any) -> None:
@@ -181,11 +193,9 @@ def _check_text(text: object, where: str) -> None:
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
-        raise TaskError(
-            f"is not valid Unicode: lone surrogate at character {error.start}",
-            field=where,
-            hint="the text was cut inside a character; repair or drop that character",
-        ) from None
+        problem = f"is not valid Unicode: lone surrogate at character {error.start}"
+        hint = "the text was cut inside a character; repair or drop that character"
+        raise TaskError(problem, field=where, hint=hint) from None
 
 
 def _content_id(x: str, candidates: tuple[Candidate, ...], context: tuple[str, ...]) -> str:

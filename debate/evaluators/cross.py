@@ -55,9 +55,8 @@ class CrossEvaluator(EnsembleEvaluator):
         if isinstance(self.rule, str) and self.rule != "exclude_self":
             raise ConfigError(f"must be exclude_self or a mapping, got {self.rule!r}", field="rule")
         if self.rule == "exclude_self" and len(self.judges) < 2:
-            raise ConfigError(
-                "needs two or more, so that each candidate has one that is not its author", field="judges"
-            )
+            problem = "needs two or more, so that each candidate has one that is not its author"
+            raise ConfigError(problem, field="judges")
         for generator, judges in self._mapping.items():
             for judge in judges:
                 if judge not in self.judges:
@@ -88,11 +87,8 @@ class CrossEvaluator(EnsembleEvaluator):
         for j, candidate in enumerate(task.candidates):
             if candidate.generator not in known:
                 what = "is missing" if candidate.generator is None else f"{candidate.generator!r} is unknown"
-                raise TaskError(
-                    f"{what}: a cross evaluation must know which model wrote a candidate",
-                    field=f"candidates.{j}.generator",
-                    hint=f"it knows {', '.join(known)}",
-                )
+                problem = f"{what}: a cross evaluation must know which model wrote a candidate"
+                raise TaskError(problem, field=f"candidates.{j}.generator", hint=f"it knows {', '.join(known)}")
         super().check_task(task)
 
     def flow(self, task: Task, run: RunContext) -> Flow[Evaluation]:

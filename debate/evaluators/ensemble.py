@@ -32,11 +32,9 @@ def validate_members(members: Mapping[str, Evaluator], field: str) -> dict[str, 
         described = member.describe()
         twin = next((other for other, theirs in seen if theirs == described), None)
         if twin is not None and "function" not in described:  # the names of two functions may be the same
-            raise ConfigError(
-                f"{twin} and {name} are the same evaluator, and would give the same answers",
-                field=field,
-                hint="give them different models, templates or sampling, or one of them more samples",
-            )
+            problem = f"{twin} and {name} are the same evaluator, and would give the same answers"
+            hint = "give them different models, templates or sampling, or one of them more samples"
+            raise ConfigError(problem, field=field, hint=hint)
         seen.append((name, described))
     return by_name
 
@@ -141,8 +139,5 @@ def _spread_turn(turn: Turn, indices: Sequence[int], n: int) -> Turn:
 
 
 def _spread_judgment(sample: Judgment, indices: Sequence[int]) -> Judgment:
-    return replace(
-        sample,
-        candidates=tuple(indices[j] for j in sample.candidates),
-        ranking=tuple(indices[j] for j in sample.ranking),
-    )
+    candidates = tuple(indices[j] for j in sample.candidates)
+    return replace(sample, candidates=candidates, ranking=tuple(indices[j] for j in sample.ranking))

@@ -90,10 +90,8 @@ class VoteEvaluator(JudgeSettings):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.count not in (None, *_COUNTS[self.ballot]):
-            raise ConfigError(
-                f"{self.ballot} ballots are counted by {' or '.join(_COUNTS[self.ballot])}, not {self.count!r}",
-                field="count",
-            )
+            ways = " or ".join(_COUNTS[self.ballot])
+            raise ConfigError(f"{self.ballot} ballots are counted by {ways}, not {self.count!r}", field="count")
 
     @property
     def counting(self) -> Count:

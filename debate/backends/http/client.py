@@ -86,11 +86,9 @@ class HTTPBackend(ABC):
     def _messages(self, prompt: Prompt) -> tuple[list[dict[str, str]], int]:
         """The messages to send, and how many special tokens in them were escaped."""
         if isinstance(prompt, Messages):
-            raise CallError(
-                "not_a_chat",
-                f"{self.model} is behind a chat server, which knows no roles such as {prompt.roles[-1]!r}",
-                hint="a value model is asked with --backend value_server, a reward model with --backend reward_model",
-            )
+            problem = f"{self.model} is behind a chat server, which knows no roles such as {prompt.roles[-1]!r}"
+            hint = "a value model is asked with --backend value_server, a reward model with --backend reward_model"
+            raise CallError("not_a_chat", problem, hint=hint)
         return escape_special_tokens(prompt)
 
     @abstractmethod

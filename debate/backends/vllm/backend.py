@@ -88,10 +88,9 @@ class VLLM:
         if self._engine is not None:
             return
         if getattr(multiprocessing.current_process(), "_inheriting", False):
-            raise ConfigError(
-                "a vLLM engine is being started while its own worker process imports your script",
-                hint='put the code that runs under `if __name__ == "__main__":`',
-            )
+            hint = 'put the code that runs under `if __name__ == "__main__":`'
+            problem = "a vLLM engine is being started while its own worker process imports your script"
+            raise ConfigError(problem, hint=hint)
         for name, value in _ENVIRONMENT.items():
             os.environ.setdefault(name, value)
         os.environ.setdefault("VLLM_RPC_BASE_PATH", _socket_folder().name)
@@ -158,11 +157,9 @@ class VLLM:
 
         room = (self.capacity.context_length or n_prompt + 1) - n_prompt
         if room < 1:
-            raise CallError(
-                "context_length",
-                f"the prompt has {n_prompt} tokens and the model takes {self.capacity.context_length}",
-                hint="show less of the debate with history=1, or raise max_model_len",
-            )
+            problem = f"the prompt has {n_prompt} tokens and the model takes {self.capacity.context_length}"
+            hint = "show less of the debate with history=1, or raise max_model_len"
+            raise CallError("context_length", problem, hint=hint)
         wanted = call.sampling.to_dict()
         wanted["max_tokens"] = min(wanted.get("max_tokens", room), room)
         schema = None if call.schema is None else StructuredOutputsParams(json=_schema_text(ById(call.schema)))
@@ -194,10 +191,8 @@ class VLLM:
             from vllm.platforms import current_platform
             from vllm.v1.engine.async_llm import AsyncLLM
         except ImportError as error:
-            raise ConfigError(
-                f"vLLM cannot be imported: {error}",
-                hint="pip install 'debate-eval[gpu]', or 'debate-eval[cpu]' where there is no GPU",
-            ) from error
+            hint = "pip install 'debate-eval[gpu]', or 'debate-eval[cpu]' where there is no GPU"
+            raise ConfigError(f"vLLM cannot be imported: {error}", hint=hint) from error
         arguments = dict(self._engine_args)
         try:
             if current_platform.is_cpu():
@@ -230,11 +225,9 @@ def _safe_seeds_on_cpu(model: str, arguments: Mapping[str, Any]) -> dict[str, An
     cannot do. So prompts are prefilled whole, and a batch takes the longest one.
     """
     if arguments.get("enable_chunked_prefill"):
-        raise ConfigError(
-            "chunked prefill and seeded sampling do not go together on a CPU",
-            field="enable_chunked_prefill",
-            hint="leave it out: it is switched off on CPUs",
-        )
+        problem = "chunked prefill and seeded sampling do not go together on a CPU"
+        hint = "leave it out: it is switched off on CPUs"
+        raise ConfigError(problem, field="enable_chunked_prefill", hint=hint)
     from vllm.engine.arg_utils import AsyncEngineArgs
 
     known = {key: arguments[key] for key in ("max_model_len", "tokenizer", "trust_remote_code") if key in arguments}

@@ -34,11 +34,9 @@ class PromptTokenizer:
     def __init__(self, tokenizer: Any) -> None:
         backend = getattr(tokenizer, "backend_tokenizer", None)
         if backend is None:
-            raise ConfigError(
-                f"the tokenizer {type(tokenizer).__name__} is not a fast one, so content cannot be kept apart from "
-                "control tokens",
-                hint="use a model that has a tokenizer.json",
-            )
+            kind, hint = type(tokenizer).__name__, "use a model that has a tokenizer.json"
+            problem = f"the tokenizer {kind} is not a fast one, so content cannot be kept apart from control tokens"
+            raise ConfigError(problem, hint=hint)
         self._encode_ours: Callable[[str], list[int]] = lambda text: tokenizer.encode(text, add_special_tokens=False)
         self._plain = _without_added_tokens(backend)
         self.control_ids = frozenset(tokenizer.get_added_vocab().values())
@@ -113,10 +111,9 @@ def _chat_frame(tokenizer: Any) -> _Frame:
         parts = re.split("|".join((system, user)), text)
         if len(parts) == len(attempt) + 1:
             return _Frame(parts, has_system=has_system)
-    raise ConfigError(
-        "the model's chat template takes neither a system and a user message nor a user message alone",
-        hint="give one that does, with a tokenizer_config.json or chat_template.jinja of your own",
-    )
+    problem = "the model's chat template takes neither a system and a user message nor a user message alone"
+    hint = "give one that does, with a tokenizer_config.json or chat_template.jinja of your own"
+    raise ConfigError(problem, hint=hint)
 
 
 def _without_added_tokens(backend: Any) -> Any:

@@ -127,13 +127,11 @@ class DebateSettings(PromptingEvaluator):
         texts = [task.x, *task.context, *(candidate.text for candidate in task.candidates)]
         rules = 2000 + sum(len(component.description) for component in self.components)
         longest_role = max(len(persona.role) for persona in self.personas)
-        longest_reply = max(
-            self.sampling_of(persona, len(task.candidates)).max_tokens or 0 for persona in self.personas
-        )
+        samplings = [self.sampling_of(persona, len(task.candidates)) for persona in self.personas]
         return Footprint(
             characters=rules + longest_role + sum(map(len, texts)),
             replies=self.rounds * len(self.personas),
-            max_tokens=longest_reply,
+            max_tokens=max(sampling.max_tokens or 0 for sampling in samplings),
             prompts={"balanced": 2, "rotate": len(self.personas)}.get(self.candidate_order, 1),
         )
 

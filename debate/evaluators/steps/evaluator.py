@@ -86,10 +86,8 @@ class StepEvaluator(BaseEvaluator):
         """
         for j, candidate in enumerate(task.candidates):
             given = candidate.metadata.get("steps")
-            is_list = isinstance(given, list | tuple) and all(
-                isinstance(step, str) for step in cast("list[Any]", given)
-            )
-            if given is not None and (not is_list or not given):
+            steps = cast("list[Any]", given) if isinstance(given, list | tuple) else []
+            if given is not None and not (steps and all(isinstance(step, str) for step in steps)):
                 raise TaskError("must be a list of at least one text", field=f"candidates.{j}.metadata.steps")
 
     def flow(self, task: Task, run: RunContext) -> Flow[Evaluation]:

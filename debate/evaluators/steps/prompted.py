@@ -100,12 +100,8 @@ class PromptedSteps(JudgeSettings):
     @classmethod
     def x1(cls, **settings: Any) -> PromptedSteps:
         """A judge with x1's own prompts and reply format."""
-        return cls(
-            reader=_X1Score("score", STEP_SCALE.low, STEP_SCALE.high),
-            template="step_x1",
-            solved_template="solved_x1",
-            **settings,
-        )
+        reader = _X1Score("score", STEP_SCALE.low, STEP_SCALE.high)
+        return cls(reader=reader, template="step_x1", solved_template="solved_x1", **settings)
 
     @property
     def scale(self) -> Scale:
@@ -115,9 +111,8 @@ class PromptedSteps(JudgeSettings):
     def ask_all(self, task: Task, solutions: Sequence[Solution]) -> Flow[tuple[Judgment, ...]]:
         """Ask about every step of every solution at once."""
         prompts = self._prompts(task, self.template, rules(self.scale, self.reader.instruction))
-        places = [
-            (solution, n, s) for solution in solutions for n in range(len(solution.steps)) for s in range(self.samples)
-        ]
+        samples = range(self.samples)
+        places = [(solution, n, s) for solution in solutions for n in range(len(solution.steps)) for s in samples]
         answers = yield from gather([self._ask(task, prompts, *place) for place in places])
         return tuple(
             judgment(asked, candidates=(solution.candidate,), sample=s, step=n, value=asked.value)
