@@ -251,12 +251,18 @@ def _sample_lines(judged: Evaluation, j: int) -> list[str]:
 
 def _replied(judged: Evaluation, sample: Judgment, scores: bool) -> str:
     """One reply, with what it is about and what was read in it."""
-    about = ", ".join(str(j + 1) for j in sample.candidates)
-    step = "" if sample.step is None else f", step {sample.step + 1}"
     worth = f": {sample.value:g}" if scores and sample.value is not None else ""
     order = f": {' > '.join(str(j + 1) for j in sample.ranking)}" if scores and sample.ranking else ""
-    name = f"{judged.evaluator}, candidate{'s' if len(sample.candidates) > 1 else ''} {about}{step}{worth}{order}"
-    return f"{name}\n  {_renumber(sample.text, dict(zip(sample.labels, sample.candidates, strict=False)))}"
+    labels = dict(zip(sample.labels, sample.candidates, strict=False))
+    return f"{judged.evaluator}, {subject(sample)}{worth}{order}\n  {_renumber(sample.text, labels)}"
+
+
+def subject(sample: Judgment) -> str:
+    """What a reply is about: candidates from 1, and a step, where it is about one."""
+    step = "" if sample.step is None else f", step {sample.step + 1}"
+    return (
+        f"candidate{'s' if len(sample.candidates) > 1 else ''} {', '.join(str(j + 1) for j in sample.candidates)}{step}"
+    )
 
 
 def _favor(sample: Judgment, j: int) -> float:

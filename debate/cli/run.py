@@ -9,25 +9,19 @@ import typer
 
 from debate.cli.flags import settings_flags
 
+_FORK = "Begin a new run beside --out, which keeps those of its answers whose prompts are the same."
+
 
 @settings_flags()
 def run(
     evalset: Annotated[Path, typer.Argument(help="Eval set: JSON lines, CSV, parquet, or another of --format.")],
     config: Annotated[
-        Path | None,
-        typer.Option(help="YAML file of settings; flags override it.", rich_help_panel="Run"),
+        Path | None, typer.Option(help="YAML file of settings; flags override it.", rich_help_panel="Run")
     ] = None,
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Ask again for what failed, and only that.", rich_help_panel="Run")
     ] = False,
-    fork: Annotated[
-        bool,
-        typer.Option(
-            "--fork",
-            help="Begin a new run beside --out, which keeps those of its answers whose prompts are the same.",
-            rich_help_panel="Run",
-        ),
-    ] = False,
+    fork: Annotated[bool, typer.Option("--fork", help=_FORK, rich_help_panel="Run")] = False,
     **flags: Any,
 ) -> None:
     """Evaluate every task of an eval set, all at once, and record every answer as it comes.
