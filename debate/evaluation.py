@@ -223,15 +223,14 @@ def _standing(evaluation: Evaluation, j: int) -> str:
 def _component_lines(debate: Evaluation, j: int) -> list[str]:
     if debate.tensor is None or not debate.components:
         return []
-    means = _mean(debate.tensor[:, :, j, :])  # (K,)
+    means, last = _mean(debate.tensor[:, :, j, :]), debate.tensor[-1, :, j, :]  # (K,), (I, K)
     order = [k for k in np.argsort(means, kind="stable").tolist() if not np.isnan(means[k])]
-    return [f"{debate.components[k]} {means[k]:.1f}{_by_agent(debate, j, k)}" for k in order]
+    return [f"{debate.components[k]} {means[k]:.1f}{_by_agent(debate.agents, last[:, k])}" for k in order]
 
 
-def _by_agent(debate: Evaluation, j: int, k: int) -> str:
-    assert debate.tensor is not None
-    last = debate.tensor[-1, :, j, k]  # (I,)
-    told = [f"{name} {value:g}" for name, value in zip(debate.agents, last, strict=False) if not np.isnan(value)]
+def _by_agent(agents: Sequence[str], last: FloatArray) -> str:
+    """The scores (I,) of the last round, each with its agent."""
+    told = [f"{name} {value:g}" for name, value in zip(agents, last, strict=False) if not np.isnan(value)]
     return f" ({', '.join(told)})" if told else ""
 
 
