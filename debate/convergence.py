@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from debate.types import FloatArray
+from debate.types import FloatArray, check_choice, score_array
 
 Over = Literal["agents", "cells", "pooled"]
 
@@ -30,13 +30,8 @@ def coefficient_of_variation(S_round: ArrayLike, over: Over = "agents", quorum: 
 
     Raises ValueError for another shape, infinite scores, or an unknown definition.
     """
-    scores = np.asarray(S_round, dtype=np.float64)  # (I, J, K)
-    if scores.ndim != 3:
-        raise ValueError(f"S_round must have shape (I, J, K), got {scores.shape}")
-    if np.isinf(scores).any():
-        raise ValueError("scores must be finite, or NaN for unscored")
-    if over not in get_args(Over):
-        raise ValueError(f"unknown definition {over!r}, expected one of {', '.join(get_args(Over))}")
+    scores = score_array(S_round, "(I, J, K)", "S_round")
+    check_choice("definition", over, Over)
     complete = scores[~np.isnan(scores).any(axis=(1, 2))]  # (complete agents, J, K)
     if len(complete) < max(2, quorum) or complete.size == 0:
         return float("nan")

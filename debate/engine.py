@@ -27,7 +27,7 @@ from debate.evaluators.contract import check_evaluator
 from debate.flow import Chat, Completion, Flow, Generate, Prompt, gather, generate
 from debate.runtime.limits import Admission, Budget
 from debate.runtime.loop_thread import LoopThread
-from debate.runtime.run_registry import InRun, RunRegistry, held
+from debate.runtime.run_registry import InRun, RunRegistry
 from debate.runtime.runner import HasRetriever, Observer, Retriever, Runner, as_retriever
 from debate.runtime.scheduler import EvaluationRequest, stream, unfinished_evaluation, with_unique_ids
 from debate.types import Failure, Sampling, Task, Usage
@@ -304,7 +304,7 @@ class Engine:
         recorded = (await asyncio.to_thread(self._recording.records, run, [evaluator]))[id(evaluator)]
         runner, admission = await self._started()
         # The tasks of a held run have unique ids already, and may be too many to hold all ids.
-        named = tasks if held(run) is not None else with_unique_ids(tasks)
+        named = with_unique_ids(tasks) if run is None or isinstance(run, str) else tasks
         jobs = (EvaluationRequest(position, task, evaluator, *recorded) for position, task in enumerate(named))
         # Closed here and now when the caller stops early; otherwise the garbage collector would do it some time.
         async with aclosing(stream(runner, admission, jobs)) as finishing:

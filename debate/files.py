@@ -9,10 +9,11 @@ import socket
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from datetime import datetime
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from debate.errors import StoreError
+from debate.errors import ConfigError, StoreError
 
 
 def valid_unicode(text: str) -> str:
@@ -23,6 +24,19 @@ def valid_unicode(text: str) -> str:
 def json_text(value: Any) -> str:
     """One line of compact JSON in valid Unicode."""
     return valid_unicode(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+
+
+def load_pyarrow(file: Path, or_else: str = "") -> tuple[Any, Any]:
+    """The modules `pyarrow` and `pyarrow.parquet`, which have no types.
+
+    Raises:
+        ConfigError: when they are not installed; `or_else` adds to its hint.
+    """
+    try:
+        return import_module("pyarrow"), import_module("pyarrow.parquet")
+    except ImportError:
+        hint = f"pip install 'debate-eval[parquet]'{or_else}"
+        raise ConfigError("parquet needs a library", file=file, hint=hint) from None
 
 
 @contextmanager

@@ -20,28 +20,8 @@ from functools import cached_property
 from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeVar, cast, get_args
 
 from debate.errors import ConfigError, ReplyError
-from debate.types import Failure, InvalidReply, Memory, Sampling, Usage, check_range
-
-__all__ = [
-    "Block",
-    "Call",
-    "CallFunction",
-    "Completion",
-    "Flow",
-    "Gather",
-    "Generate",
-    "Messages",
-    "Parsed",
-    "Prompt",
-    "Recall",
-    "RunContext",
-    "Segment",
-    "call_function",
-    "gather",
-    "generate",
-    "generate_parsed",
-    "recall",
-]
+from debate.settings import check_settings, setting
+from debate.types import Failure, InvalidReply, Memory, Sampling, Usage
 
 T = TypeVar("T")
 Chat = str | Sequence[Mapping[str, str]]
@@ -222,14 +202,11 @@ class MemorySettings:
 
     collections: tuple[str, ...] = ()
     """Collections to search; empty means the agent's own, `profile/persona`."""
-    k: int = 5
-    """Most memories, at least 1."""
-    max_tokens: int | None = None
-    """Most tokens of all their texts together, at least 0."""
+    k: int = setting(5, "Most memories.", ge=1)
+    max_tokens: int | None = setting(None, "Most tokens of all their texts together.", ge=0)
     weights: Weights | None = None
     """Weights of relevance, recency and importance; None takes those of the memory."""
-    min_score: float | None = None
-    """Only memories with at least this score."""
+    min_score: float | None = setting(None, "Only memories with at least this score.")
     kinds: tuple[MemoryKind, ...] = ()
     """Only these kinds; empty is all."""
     sources: tuple[str, ...] = ()
@@ -244,9 +221,7 @@ class MemorySettings:
             object.__setattr__(self, name, as_texts(getattr(self, name)))
         object.__setattr__(self, "weights", None if self.weights is None else _as_weights(self.weights))
         object.__setattr__(self, "metadata", as_json(self.metadata))
-        check_range("k", self.k, 1)
-        check_range("max_tokens", self.max_tokens, 0)
-        check_range("min_score", self.min_score, -math.inf, math.inf)
+        check_settings(self)
         for kind in self.kinds:
             if kind not in get_args(MemoryKind):
                 raise ConfigError(f"must be one of {', '.join(get_args(MemoryKind))}, got {kind!r}", field="kinds")

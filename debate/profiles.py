@@ -13,19 +13,13 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, cast
 
 import numpy as np
-from pydantic import AfterValidator, TypeAdapter, ValidationError
+from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
 from debate.data_files import data_folder
 from debate.errors import ProfileError
 from debate.flow import MemorySettings
 from debate.types import FloatArray, Sampling
 from debate.yaml_files import Checked, as_input_error, read_yaml
-
-
-def _not_empty(text: str) -> str:
-    if not text:
-        raise ValueError("is empty")
-    return text
 
 
 def _without_controls(text: str) -> str:
@@ -35,7 +29,7 @@ def _without_controls(text: str) -> str:
 
 
 # What the annotations ask for holds in files; what `__post_init__` asks for holds everywhere.
-_Text = Annotated[str, AfterValidator(_not_empty)]
+_Text = Annotated[str, Field(min_length=1)]
 _Name = Annotated[_Text, AfterValidator(_without_controls)]
 
 
@@ -101,10 +95,9 @@ class Persona:
     memory: Annotated[MemorySettings, Checked] | None = None
 
     def __post_init__(self) -> None:
-        if not self.name.strip():
-            raise ProfileError("must not be empty", field="name")
-        if not self.role.strip():
-            raise ProfileError("must not be empty", field="role")
+        for field in ("name", "role"):
+            if not getattr(self, field).strip():
+                raise ProfileError("must not be empty", field=field)
         if self.agreement is not None and not 0 <= self.agreement <= 10:
             raise ProfileError(f"must lie in [0, 10], got {self.agreement}", field="agreement")
 

@@ -16,18 +16,21 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from debate.types import check_choice
+
 Scores = Sequence[float | None] | NDArray[np.floating[Any]] | NDArray[np.integer[Any]]
+Ties = Literal["first", "seeded"]
+Missing = Literal["drop", "raise"]
 
 
-def argmax(scores: Scores, ties: Literal["first", "seeded"] = "first", seed: int = 0) -> int | None:
+def argmax(scores: Scores, ties: Ties = "first", seed: int = 0) -> int | None:
     """Index of the candidate with the highest score; None when nothing is scored.
 
     Among tied candidates it is the lowest index, or with `ties="seeded"` one drawn by `seed`, each equally likely.
 
     Raises ValueError for another `ties`, and TypeError for a score that is not a number.
     """
-    if ties not in ("first", "seeded"):
-        raise ValueError(f"unknown ties {ties!r}, expected first or seeded")
+    check_choice("ties", ties, Ties)
     tiers = _tiers(scores)
     if not tiers:
         return None
@@ -73,7 +76,7 @@ def keep_best(
     n: int,
     higher_is_better: bool = True,
     ties: Literal["stable"] = "stable",
-    missing: Literal["drop", "raise"] = "drop",
+    missing: Missing = "drop",
 ) -> list[int]:
     """Indices of the `n` best candidates, best first; fewer when fewer are scored.
 
@@ -84,10 +87,8 @@ def keep_best(
 
     Raises ValueError for `n` below 1, another `ties` or `missing`, and TypeError for a score that is not a number.
     """
-    if ties != "stable":
-        raise ValueError(f"unknown ties {ties!r}, expected stable")
-    if missing not in ("drop", "raise"):
-        raise ValueError(f"unknown missing {missing!r}, expected drop or raise")
+    check_choice("ties", ties, Literal["stable"])
+    check_choice("missing", missing, Missing)
     _check_n(n)
     n_unscored = len(scores) - len(_numbers(scores))
     if missing == "raise" and n_unscored:

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from functools import cache, cached_property
 from inspect import cleandoc
+from operator import ge, gt, le, lt
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
@@ -24,7 +25,7 @@ from debate.errors import ConfigError
 
 T = TypeVar("T")
 _NOUNS: dict[Any, str] = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
-_BOUNDS = {"ge": "at least", "gt": "above", "le": "at most", "lt": "below"}
+_BOUNDS = {"ge": ("at least", ge), "gt": ("above", gt), "le": ("at most", le), "lt": ("below", lt)}
 REQUIRED: Any = MISSING
 """The default of a setting that has none."""
 
@@ -99,13 +100,15 @@ class Declaration:
             return None
         if not any(_has_type(value, each) for each in self.members):
             return f"must be {self.expected}, got {value!r}"
-        if isinstance(value, int | float) and not _is_within(value, **self.bounds):
+        if isinstance(value, int | float) and not all(
+            _BOUNDS[side][1](value, bound) for side, bound in self.bounds.items()
+        ):
             return f"must be {self._bounds_in_words}, got {value:g}"
         return None
 
     @property
     def _bounds_in_words(self) -> str:
-        return " and ".join(f"{_BOUNDS[side]} {bound:g}" for side, bound in self.bounds.items())
+        return " and ".join(f"{_BOUNDS[side][0]} {bound:g}" for side, bound in self.bounds.items())
 
 
 @cache
@@ -185,12 +188,6 @@ def _has_type(value: object, annotation: Any) -> bool:
     if annotation is float:
         return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     return isinstance(value, annotation) and (annotation is bool or not isinstance(value, bool))
-
-
-def _is_within(
-    value: float, ge: float = -math.inf, gt: float = -math.inf, le: float = math.inf, lt: float = math.inf
-) -> bool:
-    return ge <= value <= le and gt < value < lt
 
 
 def _remark(declared: Declaration) -> str:

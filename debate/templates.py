@@ -12,6 +12,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from traceback import walk_tb
 from typing import Any, ClassVar, TypeVar
 
 import jinja2
@@ -136,12 +137,9 @@ class Templates:
         tree = self._guard(name, lambda: self._environment.parse(self.source(name), name, str(self.path(name))))
         known = set(sample) | set(self._environment.globals)
         for unknown in sorted(find_undeclared_variables(tree) - known):
-            raise TemplateError(
-                f"{unknown!r} is undefined",
-                file=self.path(name),
-                line=_first_line(tree, unknown),
-                hint=f"this template may use: {', '.join(sorted(sample))}",
-            )
+            line = min((node.lineno for node in tree.find_all(nodes.Name) if node.name == unknown), default=None)
+            hint = f"this template may use: {', '.join(sorted(sample))}"
+            raise TemplateError(f"{unknown!r} is undefined", file=self.path(name), line=line, hint=hint)
         self.render(name, sample)
 
     def path(self, name: str) -> Path:
@@ -151,8 +149,9 @@ class Templates:
 
     def source(self, name: str) -> str:
         """The template's source text."""
-        assert self._environment.loader is not None
-        return self._guard(name, lambda: self._load(name))
+        loader = self._environment.loader
+        assert loader is not None
+        return self._guard(name, lambda: loader.get_source(self._environment, name))[0]
 
     def fingerprint(self, *names: str) -> str:
         """Digest of what some templates can print, by their names: what a run records to know whether prompts changed.
@@ -170,10 +169,6 @@ class Templates:
             elif kind not in _PRINT_NOTHING:
                 tokens.append([kind, text if kind == "data" else text.strip()])
         return tokens
-
-    def _load(self, name: str) -> str:
-        assert self._environment.loader is not None
-        return self._environment.loader.get_source(self._environment, name)[0]
 
     def _guard(self, name: str, action: Callable[[], T]) -> T:
         try:
@@ -215,19 +210,10 @@ def _segments(text: str) -> Block:
     return tuple(segments)
 
 
-def _first_line(tree: nodes.Template, name: str) -> int | None:
-    lines = [node.lineno for node in tree.find_all(nodes.Name) if node.name == name]
-    return min(lines, default=None)
-
-
 def _line_in(error: BaseException, path: Path) -> int | None:
     """The template's line in a traceback that jinja2 has rewritten."""
-    line, trace = None, error.__traceback__
-    while trace is not None:
-        if trace.tb_frame.f_code.co_filename == str(path):
-            line = trace.tb_lineno
-        trace = trace.tb_next
-    return line
+    frames = walk_tb(error.__traceback__)
+    return next((line for frame, line in reversed([*frames]) if frame.f_code.co_filename == str(path)), None)
 
 
 def task_delimiter(task: Task) -> str:

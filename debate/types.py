@@ -11,10 +11,9 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,18 +63,23 @@ ScoreStatus = Literal["ok", "failed", "skipped", "penalty", "duplicate"]
 StopReason = Literal["converged", "max_rounds", "token_budget", "time_budget", "failed"]
 
 
-_MOST = sys.float_info.max
+def check_choice(name: str, value: str, choices: Any) -> None:
+    """Refuse a value that is not among the `choices`, a `Literal`, with a ValueError that calls it `name`."""
+    if value not in get_args(choices):
+        raise ValueError(f"unknown {name} {value!r}, expected one of {', '.join(get_args(choices))}")
 
 
-def check_range(name: str, value: float | None, low: float, high: float = _MOST) -> None:
-    """Refuse a number outside [low, high], NaN, and infinities where there is no upper end; None passes.
+def score_array(scores: Any, shape: str = "(J,)", name: str = "scores") -> FloatArray:
+    """Scores in an array of this shape, in C order; None becomes NaN.
 
-    Raises:
-        ConfigError: with `name` as its field.
+    Raises ValueError for another number of axes, and infinite scores.
     """
-    if value is not None and not low <= value <= high:
-        bounds = f"be at least {low:g}" if high == _MOST else f"lie in [{low:g}, {high:g}]"
-        raise ConfigError(f"must {bounds}, got {value:g}", field=name)
+    array = np.asarray(scores, dtype=np.float64, order="C")
+    if array.ndim != len(shape.split(", ")):
+        raise ValueError(f"{name} must have shape {shape}, got {array.shape}")
+    if np.isinf(array).any():
+        raise ValueError("scores must be finite, or NaN for unscored")
+    return array
 
 
 @dataclass(frozen=True, slots=True)

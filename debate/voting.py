@@ -10,24 +10,21 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from debate.scoring.agreement import Correlation as Correlation
 from debate.scoring.agreement import rank_correlation as rank_correlation
-from debate.types import FloatArray
+from debate.types import FloatArray, check_choice
 
 Counting = Literal["from_one", "from_zero"]
 Unranked = Literal["zero", "share"]
 
 
 def borda_count(
-    ballots: Rankings,
-    n_candidates: int,
-    counting: Counting = "from_one",
-    unranked: Unranked = "zero",
+    ballots: Rankings, n_candidates: int, counting: Counting = "from_one", unranked: Unranked = "zero"
 ) -> FloatArray:
     """Borda scores on 0..10 from rankings, best first; (J,), all NaN without a valid ballot.
 
@@ -41,10 +38,8 @@ def borda_count(
 
     Raises ValueError for fewer than one candidate and unknown options.
     """
-    if counting not in get_args(Counting):
-        raise ValueError(f"unknown counting {counting!r}, expected one of {', '.join(get_args(Counting))}")
-    if unranked not in get_args(Unranked):
-        raise ValueError(f"unknown unranked {unranked!r}, expected one of {', '.join(get_args(Unranked))}")
+    check_choice("counting", counting, Counting)
+    check_choice("unranked", unranked, Unranked)
     valid = check_ballots(ballots, n_candidates).valid
     if not valid:
         return np.full(n_candidates, np.nan)

@@ -238,11 +238,9 @@ def _tuples(value: Any) -> Any:
     """Lists as tuples, at any depth: a strict validator takes no list for a tuple."""
     if isinstance(value, list):
         return tuple(_tuples(each) for each in cast("list[Any]", value))
-    return (
-        {key: _tuples(each) for key, each in cast("dict[str, Any]", value).items()}
-        if isinstance(value, dict)
-        else value
-    )
+    if isinstance(value, dict):
+        return {key: _tuples(each) for key, each in cast("dict[str, Any]", value).items()}
+    return value
 
 
 Checked = WrapValidator(_as_finding)
@@ -318,20 +316,13 @@ _BOUNDS = ("greater_than_equal", "greater_than", "less_than_equal", "less_than")
 _WORDS = {
     "missing": "is missing",
     "string_type": "must be text, got {given}",
-    "float_type": "must be a number, got {given}",
-    "int_type": "must be a whole number, got {given}",
-    "int_from_float": "must be a whole number, got {given}",
-    "int_parsing": "must be a whole number, got {given}",
-    "float_parsing": "must be a number, got {given}",
     "bool_type": "must be true or false, got {given}",
-    "list_type": "must be a list, got {given}",
-    "tuple_type": "must be a list, got {given}",
-    "dataclass_type": "must be a mapping of keys to values, got {given}",
-    "model_type": "must be a mapping of keys to values, got {given}",
-    "dict_type": "must be a mapping of keys to values, got {given}",
     "finite_number": "must be a finite number, got {given}",
-    "too_short": "is empty",
-    "string_too_short": "is empty",
+    **dict.fromkeys(("float_type", "float_parsing"), "must be a number, got {given}"),
+    **dict.fromkeys(("int_type", "int_from_float", "int_parsing"), "must be a whole number, got {given}"),
+    **dict.fromkeys(("list_type", "tuple_type"), "must be a list, got {given}"),
+    **dict.fromkeys(("dataclass_type", "model_type", "dict_type"), "must be a mapping of keys to values, got {given}"),
+    **dict.fromkeys(("too_short", "string_too_short"), "is empty"),
 }
 
 

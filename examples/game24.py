@@ -26,7 +26,7 @@ from debate.backends import Scripted
 from debate.config.settings import RunSettings
 from debate.errors import BackendError, DebateError
 from debate.parsing.values import LabelMap
-from debate.scorers.counting import scored_on
+from debate.scorers import scored_on
 from debate.search import beam
 
 LABELS = LabelMap({"sure": 20.0, "likely": 1.0, "impossible": 0.001})

@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from benchmarks.debates import EngineStats
 
 from debate import Engine
 from debate.backends import VLLM
@@ -57,10 +58,16 @@ def tiny_model() -> Path:
 
 
 @pytest.fixture(scope="session")
-def vllm_backend(tiny_model: Path) -> Iterator[VLLM]:
+def engine_stats() -> EngineStats:
+    """What `vllm_backend` counts of its engine's steps."""
+    return EngineStats()
+
+
+@pytest.fixture(scope="session")
+def vllm_backend(tiny_model: Path, engine_stats: EngineStats) -> Iterator[VLLM]:
     """The backend of `vllm_engine`."""
     required(find_spec("vllm"), "vLLM is not installed")
-    yield VLLM(tiny_model, **ENGINE_ARGS)
+    yield VLLM(tiny_model, stat_loggers=[engine_stats.logger], **ENGINE_ARGS)
 
 
 @pytest.fixture(scope="session")

@@ -8,8 +8,6 @@ from typing import Protocol
 
 from debate.flow import Call, Completion
 
-__all__ = ["Backend", "Call", "Capacity"]
-
 
 @dataclass(frozen=True, slots=True)
 class Capacity:

@@ -31,31 +31,20 @@ class Cached:
     """
 
     def __init__(self, backend: Backend, replies: Replies) -> None:
+        self.model = backend.model
+        self.start, self.aclose = backend.start, backend.aclose
         self._backend = backend
         self._replies = replies
         self._under_way: dict[str, asyncio.Task[Completion]] = {}
-
-    @property
-    def model(self) -> str:
-        """The model's name in seeds and records."""
-        return self._backend.model
 
     @property
     def capacity(self) -> Capacity:
         """That of the backend."""
         return self._backend.capacity
 
-    async def start(self) -> None:
-        """Start the backend."""
-        await self._backend.start()
-
-    async def aclose(self) -> None:
-        """Close the backend."""
-        await self._backend.aclose()
-
     async def generate(self, call: Call) -> Completion:
         """The kept reply, the one that is under way, or a new one."""
-        key = digest(self._backend.model, call.prompt_hash, call.seed)
+        key = digest(self.model, call.prompt_hash, call.seed)
         if (shared := self._under_way.get(key)) is None:
             return await self._first(key, call)
         try:
@@ -79,5 +68,5 @@ class Cached:
         if (kept := await self._replies.get(key)) is not None:
             return kept
         completion = await self._backend.generate(call)
-        await self._replies.put(key, self._backend.model, completion)
+        await self._replies.put(key, self.model, completion)
         return completion

@@ -61,12 +61,10 @@ def add(
         raise ConfigError("nothing to add", hint="give texts, or --file")
     pieces = [piece for path in file or () for piece in read_document(path)]
     with _opened(store, embedder, index) as opened:
-        ids = opened.add(collection, texts or [], source=source, kind=kind, importance=importance) if texts else []
+        ids = opened.add(collection, texts or [], source, kind, importance)
         for piece in pieces:
             place = {"line": piece.line, "headings": list(piece.headings)}
-            ids += opened.add(
-                collection, piece.text, source=source or piece.source, kind=kind, importance=importance, metadata=place
-            )
+            ids += opened.add(collection, piece.text, source or piece.source, kind, importance, metadata=place)
         typer.echo(f"{len(ids)} memories in {collection}")
 
 
@@ -95,10 +93,7 @@ def import_(
 
 
 @memory.command()
-def export(
-    file: Annotated[Path, typer.Argument(help="JSONL file to write.")],
-    store: _Store = None,
-) -> None:
+def export(file: Annotated[Path, typer.Argument(help="JSONL file to write.")], store: _Store = None) -> None:
     """Write all memories to a JSONL file, one per line.
 
     Example: debate memory export memories.jsonl
@@ -174,9 +169,8 @@ def verify(store: _Store = None, index: _Index = "auto") -> None:
         for problem in report.problems:
             typer.echo(f"- {problem}")
         if not report.is_ok:
-            raise StoreError(
-                "the memory store is inconsistent", hint="`debate memory rebuild` repairs vectors and index"
-            )
+            hint = "`debate memory rebuild` repairs vectors and index"
+            raise StoreError("the memory store is inconsistent", hint=hint)
 
 
 @memory.command()

@@ -45,7 +45,8 @@ def _outputs(first: Iterator[Record], files: Sequence[RecordFile]) -> Iterator[L
         found = [record, *others.take(key, record, "output for the instruction of")]
         candidates = [Candidate(each.text("output"), generator=each.optional_text("generator")) for each in found]
         yield located_task(record, key[0], candidates, None, record.among("dataset"))
-    others.check_all_taken("instruction", "is an output for no instruction of the eval set")
+    for record in others.left_over():
+        record.refuse("is an output for no instruction of the eval set", "instruction")
 
 
 def _by_occurrence(found: Iterable[Record]) -> Iterator[tuple[Nth, Record]]:

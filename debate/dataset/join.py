@@ -6,23 +6,14 @@ The further files are held in memory.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import Generic, NoReturn, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 from debate.dataset.readers import RecordFile
 from debate.dataset.records import Record
 from debate.errors import TaskError
 
-
-class Placeable(Protocol):
-    """What knows its place: a record, or what was made of some."""
-
-    def refuse(self, problem: str, field: str | None = None, hint: str | None = None) -> NoReturn:
-        """Raise the `TaskError` for something in it."""
-        ...
-
-
 K = TypeVar("K", bound=Hashable)
-V = TypeVar("V", bound=Placeable)
+V = TypeVar("V")
 
 
 def by_key(found: Iterable[Record], key: str) -> dict[str, Record]:
@@ -57,8 +48,6 @@ class Answers(Generic[K, V]):
             raise TaskError(f"has no {what} for {record.file}:{record.line}", file=missing[0])
         return [found.pop(key) for _, found in self._by_file]
 
-    def check_all_taken(self, field: str, what: str) -> None:
-        """Refuse what belongs to no task: `what` says so, `field` is the key that finds nothing."""
-        for _, found in self._by_file:
-            for record in found.values():
-                record.refuse(what, field)
+    def left_over(self) -> list[V]:
+        """What belongs to no task, once all are read."""
+        return [each for _, found in self._by_file for each in found.values()]

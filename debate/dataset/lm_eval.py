@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, NoReturn, cast
+from typing import Any, cast
 
 from debate.dataset.build import Format, LocatedTask, located_task
 from debate.dataset.join import Answers
@@ -12,15 +11,8 @@ from debate.dataset.readers import RecordFile
 from debate.dataset.records import Record
 from debate.types import Candidate
 
-
-@dataclass(frozen=True, slots=True)
-class _Document:
-    """What a file holds of a document: a line for each filter, with the same responses."""
-
-    lines: list[Record]
-
-    def refuse(self, problem: str, field: str | None = None, hint: str | None = None) -> NoReturn:
-        self.lines[0].refuse(problem, field, hint)
+_Document = list[Record]
+"""What a file holds of a document: a line for each filter, with the same responses."""
 
 
 def lm_eval(first: Iterator[Record], files: Sequence[RecordFile]) -> Iterator[LocatedTask]:
@@ -32,22 +24,21 @@ def lm_eval(first: Iterator[Record], files: Sequence[RecordFile]) -> Iterator[Lo
     """
     others = Answers(files, _documents)
     for name, document in _documents(first).items():
-        record = document.lines[0]
+        record = document[0]
         found = [document, *others.take(name, record, f"sample of document {name!r},")]
-        candidates = [candidate for each in found for candidate in _candidates(each.lines[0])]
-        scores = [
-            {"generator": _model(each.lines[0]), "metrics": metrics} for each in found if (metrics := _metrics(each))
-        ]
+        candidates = [candidate for each in found for candidate in _candidates(each[0])]
+        scores = [{"generator": _model(each[0]), "metrics": metrics} for each in found if (metrics := _metrics(each))]
         label = {"label": {"kind": "metrics", "scores": scores}} if scores else {}
         yield located_task(record, _asked(record), candidates, name, {**record.among("target"), **label})
-    others.check_all_taken("doc_id", "is a sample of no document of the eval set")
+    for document in others.left_over():
+        document[0].refuse("is a sample of no document of the eval set", "doc_id")
 
 
 def _documents(samples: Iterable[Record]) -> dict[str, _Document]:
     known: dict[str, _Document] = {}
     for sample in samples:
         name = sample.text("doc_id")
-        before = known.setdefault(name, _Document([])).lines
+        before = known.setdefault(name, [])
         if before and sample.data.get("resps") != before[0].data.get("resps"):
             hint = "one file holds the samples of one task"
             sample.refuse(f"{name!r} is a duplicate, with other responses on line {before[0].line}", "doc_id", hint)
@@ -58,16 +49,12 @@ def _documents(samples: Iterable[Record]) -> dict[str, _Document]:
 def _metrics(document: _Document) -> dict[str, dict[str, Any]]:
     """The numbers that the samples name as metrics, by filter."""
     found: dict[str, dict[str, Any]] = {}
-    for sample in document.lines:
+    for sample in document:
         names = sample.texts("metrics") if sample.data.get("metrics") else []
         values = {name: sample.data[name] for name in names if isinstance(sample.data.get(name), int | float)}
         if values:
             found[sample.optional_text("filter") or "none"] = values
     return found
-
-
-def _candidates(sample: Record) -> list[Candidate]:
-    return [Candidate(text, generator=_model(sample)) for text in _responses(sample)]
 
 
 def _model(sample: Record) -> str:
@@ -85,14 +72,14 @@ def _asked(sample: Record) -> str:
     return sample.as_text(arguments, "arguments")
 
 
-def _responses(sample: Record) -> list[str]:
-    texts: list[str] = []
+def _candidates(sample: Record) -> list[Candidate]:
+    candidates: list[Candidate] = []
     for n, several in enumerate(sample.items("resps")):
         for text in cast("list[Any]", several) if isinstance(several, list) else [several]:
             if isinstance(text, list):
                 sample.refuse("holds log-likelihoods, which cannot be judged", f"resps.{n}")
-            texts.append(sample.as_text(text, f"resps.{n}"))
-    return texts
+            candidates.append(Candidate(sample.as_text(text, f"resps.{n}"), generator=_model(sample)))
+    return candidates
 
 
 LM_EVAL = Format(lm_eval, ("doc_id arguments resps",), "files")

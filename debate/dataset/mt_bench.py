@@ -24,8 +24,7 @@ def mt_bench(questions: Iterator[Record], files: Sequence[RecordFile]) -> Iterat
     A `reference` becomes the context. Where a model answered several times, each of its choices is a candidate.
     """
     if not files:
-        first = next(questions, None)
-        where = first.file if first else None
+        where = getattr(next(questions, None), "file", None)
         raise TaskError("holds questions alone", file=where, hint="give the answer files with --answers FILE ...")
     answers = Answers(files, partial(by_key, key="question_id"))
     for record in questions:
@@ -33,10 +32,10 @@ def mt_bench(questions: Iterator[Record], files: Sequence[RecordFile]) -> Iterat
         turns = record.texts("turns") if "turns" in record.data else [record.text("text")]
         found = answers.take(name, record, f"answer to question {name!r},")
         candidates = [candidate for answer in found for candidate in _candidates(answer)]
-        yield located_task(
-            record, turns_text(turns, "User"), candidates, name, record.among("category"), _context(record)
-        )
-    answers.check_all_taken("question_id", "answers no question of the eval set")
+        x = turns_text(turns, "User")
+        yield located_task(record, x, candidates, name, record.among("category"), _context(record))
+    for answer in answers.left_over():
+        answer.refuse("answers no question of the eval set", "question_id")
 
 
 def _context(record: Record) -> list[str]:

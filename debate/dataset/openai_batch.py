@@ -37,8 +37,7 @@ def openai_batch(outputs: Iterator[Record], files: Sequence[RecordFile]) -> Iter
     """
     requests, replies = _sorted_out(files)
     if not requests:
-        first = next(outputs, None)
-        where = first.file if first else None
+        where = getattr(next(outputs, None), "file", None)
         raise TaskError("says nothing of what was asked", file=where, hint="give the batch's input file with --answers")
     tasks: dict[str, tuple[Record, list[Candidate]]] = {}
     for record in itertools.chain(by_key(outputs, "custom_id").values(), replies):

@@ -43,9 +43,7 @@ def pandalm(records: Iterator[Record]) -> Iterator[LocatedTask]:
     no choice has more than half. `metadata.best` is the winner where that is a candidate.
     """
     for record in records:
-        pair = [
-            Candidate(record.text(f"response{n}"), generator=model) for n, model in enumerate(_models(record), start=1)
-        ]
+        pair = [Candidate(record.text(f"response{n}"), generator=model) for n, model in enumerate(_models(record), 1)]
         votes = [record.whole(key, 0, 1, 2) for key in sorted(record.data) if key.startswith("annotator")]
         x = with_input(record.text("instruction"), record.optional_text("input"))
         metadata = {**record.among("motivation_app", "cmp_key"), **_majority(votes)}
@@ -70,10 +68,8 @@ def _majority(votes: list[int]) -> dict[str, Any]:
 def chat_eval(records: Iterator[Record]) -> Iterator[LocatedTask]:
     """`question` and `response`, an object {model: text}, of FairEval and ChatEval; any number of responses."""
     for record in records:
-        responses = record.mapping("response")
-        candidates = [
-            Candidate(responses.text(model), generator=record.as_text(model, "response")) for model in responses.data
-        ]
+        said = record.mapping("response")
+        candidates = [Candidate(said.text(model), generator=record.as_text(model, "response")) for model in said.data]
         name = record.optional_text("question_id")
         yield located_task(record, record.text("question"), candidates, name, record.among("category"))
 

@@ -13,12 +13,12 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import date, datetime, time
-from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
 
 from debate.dataset.records import DuplicateKey, HashedStream, Record, opened, without_duplicates
-from debate.errors import ConfigError, TaskError
+from debate.errors import TaskError
+from debate.files import load_pyarrow
 
 
 class RecordFile:
@@ -105,11 +105,10 @@ def _array(stream: io.BufferedReader, file: Path) -> Iterator[Record]:
         value, place = _decoded(text, place, file, line)
         yield _record(value, file, line, str(number) if is_one_line else "")
         place, number = _skip(text, place), number + 1
-        if text[place : place + 1] == ",":
-            place = _skip(text, place + 1)
-        elif text[place : place + 1] != "]":
-            raise TaskError("is not valid JSON: the array is not closed", file=file, line=line)
-    if place >= len(text):
+        if text[place : place + 1] != ",":
+            break
+        place = _skip(text, place + 1)
+    if text[place : place + 1] != "]":
         raise TaskError("is not valid JSON: the array is not closed", file=file, line=line)
     if text[place + 1 :].strip():
         raise TaskError("is not valid JSON: something follows the array", file=file)
@@ -195,11 +194,7 @@ def parquet_rows(file: Path) -> Iterator[Record]:
         TaskError: for what is no parquet file.
         ConfigError: when pyarrow is not installed.
     """
-    try:
-        arrow: Any = import_module("pyarrow")  # it has no types
-        parquet: Any = import_module("pyarrow.parquet")
-    except ImportError:
-        raise ConfigError("parquet needs a library", file=file, hint="pip install 'debate-eval[parquet]'") from None
+    arrow, parquet = load_pyarrow(file)
     try:
         with opened(file), parquet.ParquetFile(file) as source:
             number = 0

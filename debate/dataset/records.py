@@ -60,9 +60,7 @@ class Record:
 
     def texts(self, key: str) -> list[str]:
         """A list of strings, at least one."""
-        if not (found := self.items(key)):
-            self.refuse("is empty", key)
-        return [self.as_text(value, f"{key}.{n}") for n, value in enumerate(found)]
+        return [self.as_text(value, f"{key}.{n}") for n, value in enumerate(self._filled(key))]
 
     def mapping(self, key: str) -> Record:
         """An object."""
@@ -70,9 +68,7 @@ class Record:
 
     def mappings(self, key: str) -> list[Record]:
         """A list of objects, at least one."""
-        if not (found := self.items(key)):
-            self.refuse("is empty", key)
-        return [self._within(value, f"{key}.{n}") for n, value in enumerate(found)]
+        return [self._within(value, f"{key}.{n}") for n, value in enumerate(self._filled(key))]
 
     def among(self, *keys: str) -> dict[str, Any]:
         """Those of the keys that are there and not null, for metadata."""
@@ -81,6 +77,9 @@ class Record:
     def refuse(self, problem: str, field: str | None = None, hint: str | None = None) -> NoReturn:
         """Raise the `TaskError` for something in this record."""
         raise TaskError(problem, file=self.file, line=self.line, field=self._field(field), hint=hint) from None
+
+    def _filled(self, key: str) -> list[Any]:
+        return self.items(key) or self.refuse("is empty", key)
 
     def _within(self, value: Any, field: str) -> Record:
         if not isinstance(value, dict):
@@ -104,13 +103,9 @@ def without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     data = dict(pairs)
     if len(data) < len(pairs):
         keys = [key for key, _ in pairs]
-        raise DuplicateKey(short(next(key for n, key in enumerate(keys) if key in keys[:n]))[1:-1])
+        twice = next(key for n, key in enumerate(keys) if key in keys[:n])
+        raise DuplicateKey(repr(twice if len(twice) <= 60 else twice[:57] + "...")[1:-1])
     return data
-
-
-def short(text: str) -> str:
-    """Quoted, on one line, and not too long for a message."""
-    return repr(text if len(text) <= 60 else text[:57] + "...")
 
 
 def is_unicode(text: str) -> bool:

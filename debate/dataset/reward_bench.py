@@ -53,13 +53,12 @@ def _is_conversation(record: Record, key: str) -> bool:
 
 
 def _asked(record: Record) -> str:
-    before = {
-        key: messages_text(record.mappings(key)[:-1]) for key in ("chosen", "rejected") if _is_conversation(record, key)
-    }
-    if len(set(before.values())) > 1:
+    conversations = [key for key in ("chosen", "rejected") if _is_conversation(record, key)]
+    before = {messages_text(record.mappings(key)[:-1]) for key in conversations}
+    if len(before) > 1:
         record.refuse("is another conversation than that of `chosen`, before its last message", "rejected")
-    if any(before.values()):
-        return next(iter(before.values()))
+    if any(before):
+        return before.pop()
     return messages_text(record.mappings("prompt")) if _is_conversation(record, "prompt") else record.text("prompt")
 
 

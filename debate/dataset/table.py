@@ -53,9 +53,9 @@ def _several(row: Record, named: str) -> list[str]:
         return []
     if "," in named:
         found = [name.strip() for name in named.split(",")]
-        missing = next((name for name in found if name not in row.data), None)
-        if missing is not None:
-            row.refuse(f"there is no such column among {', '.join(row.data)}", missing, _CONFUSED)
+        for name in found:
+            if name not in row.data:
+                row.refuse(f"there is no such column among {', '.join(row.data)}", name, _CONFUSED)
         return found
     matches = [match for name in row.data if (match := _SEVERAL.fullmatch(name))]
     if named != "candidates" or not matches:
@@ -66,15 +66,13 @@ def _several(row: Record, named: str) -> list[str]:
 
 
 def _from_columns(row: Record, columns: list[str]) -> list[str]:
-    filled = [row.data.get(column) not in (None, "") for column in columns]
-    count = len(filled)
-    if all(column[-1].isdigit() for column in columns):
-        while count and not filled[count - 1]:
-            count -= 1
-    for column, is_filled in zip(columns[:count], filled, strict=False):
-        if not is_filled:
+    may_end_early = all(column[-1].isdigit() for column in columns)
+    while may_end_early and columns and row.data.get(columns[-1]) in (None, ""):
+        columns = columns[:-1]
+    for column in columns:
+        if row.data.get(column) in (None, ""):
             row.refuse("is empty", column, "a response that is empty can stand in a list, in one column `candidates`")
-    return [row.text(column) for column in columns[:count]]
+    return [row.text(column) for column in columns]
 
 
 def _from_list(row: Record, column: str) -> list[str]:

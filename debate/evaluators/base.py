@@ -13,8 +13,6 @@ from debate.settings import check_settings, describe_settings, result_setting, s
 from debate.templates import Templates
 from debate.types import Scale, Task
 
-__all__ = ["BaseEvaluator", "ChecksTasks", "Evaluator", "Footprint", "PromptingEvaluator", "RunContext", "check_task"]
-
 
 @dataclass(frozen=True, slots=True)
 class Footprint:

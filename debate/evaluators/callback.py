@@ -19,7 +19,7 @@ from debate.evaluation import Evaluation
 from debate.evaluators.base import BaseEvaluator, RunContext
 from debate.evaluators.result import build_evaluation
 from debate.flow import Flow, call_function, gather
-from debate.scorers.counting import scale_of
+from debate.scorers import scale_of
 from debate.settings import REQUIRED, describe_settings, documented, result_setting, setting
 from debate.types import Failure, Judgment, Scale, ScoreStatus, Task
 
@@ -84,7 +84,12 @@ class CallbackEvaluator(BaseEvaluator):
             run,
             scores=np.array([score for score, _ in results], dtype=np.float64),  # (J,)
             statuses=[status for _, status in results],
-            judgments=[_judgment(j, each) for j, each in enumerate(found)],
+            judgments=[
+                Judgment(candidates=(j,), failure=each)
+                if isinstance(each, Failure)
+                else Judgment(candidates=(j,), value=each)
+                for j, each in enumerate(found)
+            ],
         )
 
     def _answers(self, task: Task) -> Flow[Sequence[Any]]:
@@ -99,12 +104,12 @@ class CallbackEvaluator(BaseEvaluator):
         try:
             numbers = list(answer)
         except Exception as error:
-            message = f"{self._function_name} returned no list of scores: {type(error).__name__}: {error}"
-            return [Failure("wrong_count", message)] * len(given)
-        if len(numbers) != len(given):
-            message = f"{self._function_name} returned {len(numbers)} scores for {len(given)} candidates"
-            return [Failure("wrong_count", message)] * len(given)
-        return numbers
+            problem = f"no list of scores: {type(error).__name__}: {error}"
+        else:
+            if len(numbers) == len(given):
+                return numbers
+            problem = f"{len(numbers)} scores for {len(given)} candidates"
+        return [Failure("wrong_count", f"{self._function_name} returned {problem}")] * len(given)
 
     def _checked(self, answer: object) -> float | Failure:
         if isinstance(answer, bool) or not isinstance(answer, Real):
@@ -140,8 +145,3 @@ class CallbackEvaluator(BaseEvaluator):
             scale=[scale.low, None if math.isinf(scale.high) else scale.high, scale.higher_is_better],
             aggregation={"on_error": None if penalty is None else penalty.score},
         )
-
-
-def _judgment(j: int, found: float | Failure) -> Judgment:
-    is_failed = isinstance(found, Failure)
-    return Judgment(candidates=(j,), value=None if is_failed else found, failure=found if is_failed else None)

@@ -106,20 +106,13 @@ class CrossEvaluator(EnsembleEvaluator):
         n = len(task.candidates)
         members = [scatter_candidates(each, busy[name], n) for name, each in zip(busy, answers, strict=True)]
         matrix = np.stack([rescale(member, self.scale) for member in members])  # (M, J)
-        return build_evaluation(
-            self,
-            task,
-            run,
-            scores=_mean(matrix),
-            members=members,
-            details={
-                "judgements": [
-                    {"candidate": j, "generator": task.candidates[j].generator, "judge": name, "score": row[j]}
-                    for name, row in zip(busy, matrix.tolist(), strict=True)
-                    for j in busy[name]
-                ]
-            },
-        )
+        judgements = [
+            {"candidate": j, "generator": task.candidates[j].generator, "judge": name, "score": row[j]}
+            for name, row in zip(busy, matrix.tolist(), strict=True)
+            for j in busy[name]
+        ]
+        details = {"judgements": judgements}
+        return build_evaluation(self, task, run, scores=_mean(matrix), members=members, details=details)
 
     def describe(self) -> dict[str, Any]:
         """The judges' settings, and the judges of each generator."""

@@ -107,39 +107,37 @@ def rescale(evaluation: Evaluation, scale: Scale) -> FloatArray:
 
 def scatter_candidates(evaluation: Evaluation, indices: Sequence[int], n: int) -> Evaluation:
     """An evaluation of the candidates at `indices` as one of all `n` of the task; the others are `skipped`."""
-    missing = np.full(n, np.nan)  # (J,)
-    missing[list(indices)] = evaluation.scores
-    probabilities = np.zeros(n)  # (J,)
-    probabilities[list(indices)] = evaluation.probabilities
-    place = {j: k for k, j in enumerate(indices)}
-    own = evaluation.statuses or ("ok",) * len(indices)
+    statuses = dict(zip(indices, evaluation.statuses or ("ok",) * len(indices), strict=True))
     tensor = evaluation.tensor
-    if tensor is not None:
-        wide = np.full((*tensor.shape[:2], n, tensor.shape[3]), np.nan)  # (R, I, J, K)
-        wide[:, :, list(indices)] = tensor
-        tensor = wide
     return replace(
         evaluation,
-        scores=missing,
-        probabilities=probabilities,
-        statuses=tuple(own[place[j]] if j in place else "skipped" for j in range(n)),
+        scores=_spread(evaluation.scores, indices, n),
+        probabilities=_spread(evaluation.probabilities, indices, n, missing=0.0),
+        statuses=tuple(statuses.get(j, "skipped") for j in range(n)),
         selected=None if evaluation.selected is None else indices[evaluation.selected],
         tied=tuple(indices[j] for j in evaluation.tied),
-        tensor=tensor,
+        tensor=None if tensor is None else _spread(tensor, indices, n, axis=2),
         transcript=Transcript(tuple(_spread_turn(turn, indices, n) for turn in evaluation.transcript)),
         judgments=tuple(_spread_judgment(judgment, indices) for judgment in evaluation.judgments),
         members=tuple(scatter_candidates(member, indices, n) for member in evaluation.members),
     )
 
 
+def _spread(array: FloatArray, indices: Sequence[int], n: int, *, axis: int = 0, missing: float = np.nan) -> FloatArray:
+    """An array with all `n` candidates along `axis`; those that are not at `indices` have the value `missing`."""
+    wide = np.full((*array.shape[:axis], n, *array.shape[axis + 1 :]), missing)
+    wide[(slice(None),) * axis + (list(indices),)] = array
+    return wide
+
+
 def _spread_turn(turn: Turn, indices: Sequence[int], n: int) -> Turn:
-    scores = np.full((n, turn.scores.shape[1]), np.nan)  # (J, K)
-    scores[list(indices)] = turn.scores
-    comments = [""] * n
-    for j, comment in zip(indices, turn.comments, strict=False):
-        comments[j] = comment
-    labels = {label: indices[j] for label, j in turn.labels.items()}
-    return replace(turn, scores=scores, labels=labels, comments=tuple(comments) if turn.comments else ())
+    comments = dict(zip(indices, turn.comments, strict=False))  # a failed turn has none
+    return replace(
+        turn,
+        scores=_spread(turn.scores, indices, n),
+        labels={label: indices[j] for label, j in turn.labels.items()},
+        comments=tuple(comments.get(j, "") for j in range(n)) if comments else (),
+    )
 
 
 def _spread_judgment(sample: Judgment, indices: Sequence[int]) -> Judgment:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 from debate.errors import ReplyError
 from debate.evaluators.base import Footprint, PromptingEvaluator
@@ -41,6 +41,7 @@ class JudgeSettings(PromptingEvaluator):
     sampling: Sampling = setting(Sampling(), "Sampling parameters over the evaluator's own.")
     reasoning_chars: int = setting(600, "Longest reasoning in a reply, in characters.", ge=1)
     template: str = setting("", TEMPLATE_HELP)
+    _temperature: ClassVar[float] = 0.3
 
     @property
     def models(self) -> frozenset[str]:
@@ -50,15 +51,7 @@ class JudgeSettings(PromptingEvaluator):
     @property
     def effective_sampling(self) -> Sampling:
         """The sampling over the evaluator's defaults, with room for the longest reply at two characters per token."""
-        return self.sampling.over(Sampling(temperature=self._temperature, max_tokens=self._longest_reply))
-
-    @property
-    def _temperature(self) -> float:
-        return 0.3
-
-    @property
-    def _longest_reply(self) -> int:
-        return self.reasoning_chars // 2 + 100
+        return self.sampling.over(Sampling(temperature=self._temperature, max_tokens=self.reasoning_chars // 2 + 100))
 
     def footprint(self, task: Task) -> Footprint:
         """Upper bound of one prompt that shows all of the task, and one reply."""

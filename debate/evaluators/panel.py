@@ -110,48 +110,37 @@ class PanelEvaluator(EnsembleEvaluator):
 
     def flow(self, task: Task, run: RunContext) -> Flow[Evaluation]:
         """Let every member evaluate `task`, and combine their scores."""
-        evaluations = list(
-            (yield from gather([isolate_failures(member, task, run) for member in self.members.values()]))
-        )
+        evaluations = yield from gather([isolate_failures(member, task, run) for member in self.members.values()])
         first = dict(zip(self.members, evaluations, strict=True))
         replaced = [name for name in self.reserves if first[name].status == "failed"]
         reserves = yield from gather([isolate_failures(self.reserves[name], task, run) for name in replaced])
         seated = first | dict(zip(replaced, reserves, strict=True))
         matrix = np.stack([rescale(evaluation, self.scale) for evaluation in seated.values()])  # (M, J)
         votes = (~np.isnan(matrix)).sum(axis=0)  # (J,)
-        scores, details = self._combine(matrix, list(self.members))
+        scores, combining = self._combine(matrix, list(self.members))
         scores = np.where(votes >= self.quorum_size, scores, np.nan)  # (J,)
         members = [*seated.values(), *(first[name] for name in replaced)]
-        return build_evaluation(
-            self,
-            task,
-            run,
-            scores=scores,
-            members=members,
-            details={
-                "members": {name: n for n, name in enumerate(seated)},
-                "votes": votes.tolist(),
-                "quorum": self.quorum_size,
-                "failed": {name: each.error for name, each in seated.items() if each.status == "failed"},
-                "replaced": replaced,
-                **details,
-            },
-        )
+        details = {
+            "members": {name: n for n, name in enumerate(seated)},
+            "votes": votes.tolist(),
+            "quorum": self.quorum_size,
+            "failed": {name: each.error for name, each in seated.items() if each.status == "failed"},
+            "replaced": replaced,
+            **combining,
+        }
+        return build_evaluation(self, task, run, scores=scores, members=members, details=details)
 
     def _combine(self, matrix: FloatArray, names: list[str]) -> tuple[FloatArray, dict[str, Any]]:
         """Scores (J,) from the members' scores (M, J), and the details of how they were combined."""
         weights = None if self.weights is None else [self.weights[name] for name in names]
         correlation = consensus(matrix, self.ranks) if len(matrix) > 1 else None
         agreed = agreement(matrix, self.scale if self.formula == "scale" and np.isfinite(self.scale.high) else None)
-        if self.by == "ranks":
-            basis: Any = np.nan if correlation is None else correlation
-        else:
-            basis = agreed
-        limit = self.threshold if self.threshold is not None else 0.8 if self.by == "scores" else 0.7
+        basis: Any = agreed if self.by == "scores" else np.nan if correlation is None else correlation
+        usual = 0.8 if self.by == "scores" else 0.7
         combined = combine(
             matrix,
             basis,
-            limit,
+            usual if self.threshold is None else self.threshold,
             above=self.above,
             below=self.rule_below,
             weights=weights,

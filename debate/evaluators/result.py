@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from debate.evaluation import Evaluation
 from debate.evaluators.base import BaseEvaluator, RunContext
 from debate.hashing import derive
 from debate.scoring.tensor import softmax
 from debate.selection import argmax, sample, tied_best
-from debate.types import Failure, FloatArray, Judgment, ScoreStatus, Status, StopReason, Task
+from debate.types import Failure, FloatArray, Judgment, ScoreStatus, StopReason, Task
 
 
 def build_evaluation(
@@ -36,23 +35,26 @@ def build_evaluation(
     where it is NaN, else `ok`. failures: None is those of the judgments and of the members. n_turns: how many turns a
     debate took; None for other evaluators. parts: further fields of `Evaluation`.
     """
-    found = tuple(_failures(judgments, members) if failures is None else failures)
+    if failures is None:
+        own = [judgment.failure for judgment in judgments if judgment.failure is not None]
+        failures = [*own, *(failure for member in members for failure in member.failures)]
     is_missing = np.isnan(scores)  # (J,)
     if statuses is None:
         statuses = ["failed" if missing else "ok" for missing in is_missing]
     if n_turns is None and is_missing.all():
         stop_reason = "failed"
+    is_whole = not failures and "failed" not in statuses and all(member.status == "ok" for member in members)
     return Evaluation(
         task_id=task.id,
         evaluator=evaluator.name,
-        status=_status(is_missing, statuses, found, members),
-        error=_error(found, members, statuses) if n_turns is None else _turns_failed(found, n_turns),
+        status="failed" if is_missing.all() else "ok" if is_whole else "partial",
+        error=_error(failures, members, statuses) if n_turns is None else _turns_failed(failures, n_turns),
         scale=evaluator.scale,
         scores=scores,
         statuses=tuple(statuses) if n_turns is None else (),
         **_select(evaluator, scores, task, run),
         stop_reason=stop_reason,
-        failures=found,
+        failures=tuple(failures),
         members=tuple(members),
         judgments=tuple(judgments),
         **parts,
@@ -69,23 +71,6 @@ def _select(evaluator: BaseEvaluator, scores: FloatArray, task: Task, run: RunCo
     else:
         selected = argmax(rising, evaluator.ties, seed)
     return {"probabilities": probabilities, "selected": selected, "tied": tied_best(rising)}
-
-
-def _failures(judgments: Sequence[Judgment], members: Sequence[Evaluation]) -> list[Failure]:
-    own = [judgment.failure for judgment in judgments if judgment.failure is not None]
-    return [*own, *(failure for member in members for failure in member.failures)]
-
-
-def _status(
-    is_missing: NDArray[np.bool_],
-    statuses: Sequence[ScoreStatus],
-    failures: Sequence[Failure],
-    members: Sequence[Evaluation],
-) -> Status:
-    if is_missing.all():
-        return "failed"
-    is_whole = not failures and "failed" not in statuses and all(member.status == "ok" for member in members)
-    return "ok" if is_whole else "partial"
 
 
 def _error(failures: Sequence[Failure], members: Sequence[Evaluation], statuses: Sequence[ScoreStatus]) -> str | None:

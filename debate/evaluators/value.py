@@ -75,7 +75,8 @@ class ValueEvaluator(JudgeSettings):
 
     def flow(self, task: Task, run: RunContext) -> Flow[Evaluation]:
         """Value the candidates of `task`."""
-        first = _first_of_equals(task) if self.duplicates != "evaluate" else tuple(range(len(task.candidates)))
+        texts = [candidate.text for candidate in task.candidates]
+        first = list(map(texts.index, texts)) if self.duplicates != "evaluate" else list(range(len(texts)))
         asked: dict[int, list[Parsed[float]]] = {j: [] for j in dict.fromkeys(first)}
         unread = yield from self._ask_all(self._asker(task), asked)
         return self._evaluation(task, run, first, asked, unread)
@@ -83,8 +84,10 @@ class ValueEvaluator(JudgeSettings):
     def _asker(self, task: Task) -> Ask:
         """Sample `s` of candidate `j` of the task, as a flow; each question is rendered once."""
         prompts = JudgePrompts(self.prompt_templates, self.template, task, self.prompt_rules)
-        questions = [prompts.question({"candidate": each.text}, each.text) for each in task.candidates]
-        schema, read, occurrence = self.reader.schema(self.reasoning_chars), reading(self.reader), _occurrences(task)
+        texts = [candidate.text for candidate in task.candidates]
+        questions = [prompts.question({"candidate": text}, text) for text in texts]
+        occurrence = [texts[:j].count(text) for j, text in enumerate(texts)]
+        schema, read = self.reader.schema(self.reasoning_chars), reading(self.reader)
 
         def ask(j: int, s: int) -> Flow[Parsed[float]]:
             # Candidates with equal texts have equal prompts: where each is sampled, they need keys of their own.
@@ -142,24 +145,18 @@ class ValueEvaluator(JudgeSettings):
             for j in asked
             for s, answer in enumerate(asked[j])
         ]
-        summaries = [summarize(_values(asked[original])) for original in first]
-        trust = [confidence(_values(asked[original]), self.reader.scale) for original in first]
-        stopped_early = bool(self.early_stop) and len(samples) < len(asked) * self.samples
+        values = [_values(asked[original]) for original in first]
+        summaries = [summarize(each) for each in values]
+        details = {
+            "n_ok": [summary.n_ok for summary in summaries],
+            "n_failed": [summary.n_failed for summary in summaries],
+            "std": [summary.std for summary in summaries],
+            "confidence": [confidence(each, self.reader.scale) for each in values],
+            "duplicate_of": {str(j): original for j, original in enumerate(first) if j != original},
+        }
+        stop = "converged" if self.early_stop and len(samples) < len(asked) * self.samples else None
         return build_evaluation(
-            self,
-            task,
-            run,
-            scores=scores,
-            statuses=statuses,
-            judgments=samples,
-            details={
-                "n_ok": [summary.n_ok for summary in summaries],
-                "n_failed": [summary.n_failed for summary in summaries],
-                "std": [summary.std for summary in summaries],
-                "confidence": trust,
-                "duplicate_of": {str(j): original for j, original in enumerate(first) if j != original},
-            },
-            stop_reason="converged" if stopped_early else None,
+            self, task, run, scores=scores, statuses=statuses, judgments=samples, details=details, stop_reason=stop
         )
 
     def _score(self, asked: Sequence[Parsed[float]], is_unread: bool) -> tuple[float, ScoreStatus]:
@@ -178,22 +175,6 @@ class ValueEvaluator(JudgeSettings):
     def prompt_rules(self) -> dict[str, Any]:
         """The variables of the system template."""
         return rules(self.reader.scale, self.reader.instruction)
-
-
-def _first_of_equals(task: Task) -> tuple[int, ...]:
-    """For each candidate, the first that has the same text."""
-    first: dict[str, int] = {}
-    return tuple(first.setdefault(candidate.text, j) for j, candidate in enumerate(task.candidates))
-
-
-def _occurrences(task: Task) -> list[int]:
-    """For each candidate, how many before it have the same text."""
-    seen: dict[str, int] = {}
-    found: list[int] = []
-    for candidate in task.candidates:
-        found.append(seen.get(candidate.text, 0))
-        seen[candidate.text] = found[-1] + 1
-    return found
 
 
 def _values(asked: Sequence[Parsed[float]]) -> list[float | None]:

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import combinations, permutations
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -85,6 +85,7 @@ class VoteEvaluator(JudgeSettings):
     quorum: int = result_setting(1, "Ballots that must count for there to be scores; with `pairwise`, in all.", ge=1)
     template: str = setting("vote", TEMPLATE_HELP)
     name: str = field(default="vote", init=False)
+    _temperature: ClassVar[float] = 0.5
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -104,10 +105,6 @@ class VoteEvaluator(JudgeSettings):
         """0..10, or 0..ballots where votes are counted."""
         return Scale(0.0, float(self.ballots) if self.counting == "plurality" else 10.0)
 
-    @property
-    def _temperature(self) -> float:
-        return 0.5
-
     def flow(self, task: Task, run: RunContext) -> Flow[Evaluation]:
         """Ask for every ballot, and count those that can be read."""
         prompts = JudgePrompts(self.prompt_templates, self.template, task, {"kind": self.ballot})
@@ -116,9 +113,9 @@ class VoteEvaluator(JudgeSettings):
         samples = [_sample(ballot, asked) for ballot, asked in zip(cast, answers, strict=True)]
         counted = [sample for sample in samples if sample.failure is None]
         n = len(task.candidates)
-        scores = self._scores(counted, n) if len(counted) >= self.quorum or not cast else np.full(n, np.nan)  # (J,)
-        if n == 1 and not cast:
-            scores = np.full(1, self.scale.high)  # a single candidate wins without a ballot
+        scores = np.full(n, np.nan if cast else self.scale.high)  # (J,); a single candidate of a pair wins unasked
+        if len(counted) >= self.quorum:
+            scores = self._scores(counted, n)
         details = {"ballots": _figures(samples)}
         return build_evaluation(self, task, run, scores=scores, judgments=samples, details=details)
 
@@ -140,15 +137,9 @@ class VoteEvaluator(JudgeSettings):
         texts = [{"label": Trusted(name), "text": task.candidates[j].text} for name, j in ballot.labels.items()]
         shown = [task.candidates[j].text for j in ballot.shown]
         question = prompts.question({"candidates": texts, "kind": self.ballot}, *shown)
-        return self.ask(
-            prompts,
-            question,
-            partial(self._read, ballot.labels),
-            schema=self._schema(list(ballot.labels)),
-            key=("vote", ballot.number),
-            sample=ballot.number,
-            labels=ballot.labels,
-        )
+        read, schema = partial(self._read, ballot.labels), self._schema(list(ballot.labels))
+        about: dict[str, Any] = {"sample": ballot.number, "labels": ballot.labels}
+        return self.ask(prompts, question, read, schema=schema, key=("vote", ballot.number), **about)
 
     def _read(self, labels: Mapping[str, int], said: Completion) -> tuple[int, ...]:
         tie = TIE if self.ballot == "pairwise" else None
@@ -158,22 +149,20 @@ class VoteEvaluator(JudgeSettings):
         return ranking
 
     def _schema(self, labels: Sequence[str]) -> dict[str, Any]:
-        match self.ballot:
-            case "pairwise":
-                decision: dict[str, Any] = {"enum": [*labels, TIE]}
-            case "plurality":
-                decision = {"enum": [*labels]}
-            case "ranking" if len(labels) <= _MOST_PERMUTED:  # every ranking, so that none can name a candidate twice
-                decision = {"enum": [ORDER.join(each) for each in permutations(sorted(labels))]}
-            case "ranking":
-                one = f"({'|'.join(labels)})"
-                decision = {"type": "string", "pattern": f"^{one}({ORDER}{one}){{{len(labels) - 1}}}$"}
+        if self.ballot != "ranking":
+            decision: dict[str, Any] = {"enum": [*labels, TIE] if self.ballot == "pairwise" else [*labels]}
+        elif len(labels) <= _MOST_PERMUTED:  # every ranking, so that none can name a candidate twice
+            decision = {"enum": [ORDER.join(each) for each in permutations(sorted(labels))]}
+        else:
+            one = f"({'|'.join(labels)})"
+            decision = {"type": "string", "pattern": f"^{one}({ORDER}{one}){{{len(labels) - 1}}}$"}
         return object_of({"reasoning": bounded_text(self.reasoning_chars), _KEY[self.ballot]: decision})
 
     def _scores(self, counted: Sequence[Judgment], n: int) -> FloatArray:
         """Scores (J,) from the ballots that count."""
         if self.ballot == "pairwise":
-            return copeland_score(pairwise_wins([_comparison(sample) for sample in counted], n))
+            pairs = [(*ballot.candidates, next(iter(ballot.ranking), None)) for ballot in counted]
+            return copeland_score(pairwise_wins([Comparison(i, j, better) for i, j, better in pairs], n))
         rankings = [sample.ranking for sample in counted]
         match self.counting:
             case "plurality":
@@ -202,19 +191,10 @@ def _sample(ballot: _Ballot, asked: Parsed[tuple[int, ...]]) -> Judgment:
 
 def _figures(samples: Sequence[Judgment]) -> dict[str, Any]:
     """Number of ballots that count, and the reasons why others do not."""
-    failures = [sample.failure for sample in samples if sample.failure is not None]
-    reasons = [
+    reasons = Counter(
         sample.invalid_replies[-1].reason if sample.failure.reason == "unreadable_reply" else sample.failure.reason
         for sample in samples
         if sample.failure is not None
-    ]
-    return {
-        "valid": len(samples) - len(failures),
-        "rejected": len(failures),
-        "reasons": dict(sorted(Counter(reasons).items())),
-    }
-
-
-def _comparison(sample: Judgment) -> Comparison:
-    first, second = sample.candidates
-    return Comparison(first, second, sample.ranking[0] if sample.ranking else None)
+    )
+    rejected = reasons.total()
+    return {"valid": len(samples) - rejected, "rejected": rejected, "reasons": dict(sorted(reasons.items()))}

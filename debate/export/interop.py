@@ -7,10 +7,9 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import combinations
 from pathlib import Path
-from typing import Any
 
 from debate.evaluation import Evaluation
-from debate.export.writer import Export, ExportSummary, Results, model_of, write_lines
+from debate.export.writer import Export, ExportSummary, Results, Row, model_of, write_lines
 from debate.types import Task
 
 _TIE = 0.1
@@ -22,17 +21,16 @@ def write_inspect(results: Results, path: Path, run: str) -> ExportSummary:
 
     Candidates without a score are not in the value but in `metadata.unscored`; a task without any is left out.
     """
-    written = ExportSummary()
-    return write_lines(path, _inspect_rows(results, run, written), written)
+    return write_lines(path, _inspect_rows(results, run))
 
 
-def _inspect_rows(results: Results, run: str, written: ExportSummary) -> Iterator[dict[str, Any]]:
+def _inspect_rows(results: Results, run: str) -> Iterator[Row | str]:
     for task, evaluation in results:
         names = _names(task)
-        scores = {name: score for name, score in zip(names, evaluation.scores.tolist(), strict=True)}
-        value = {name: score for name, score in scores.items() if not math.isnan(score)}
+        scores = zip(names, evaluation.scores.tolist(), strict=True)
+        value = {name: score for name, score in scores if not math.isnan(score)}
         if not value:
-            written.skipped["no candidate has a score"] += 1
+            yield "no candidate has a score"
             continue
         selected = evaluation.selected
         yield {
@@ -60,15 +58,14 @@ def _names(task: Task) -> list[str]:
 
 def write_mt_bench(results: Results, path: Path, run: str) -> ExportSummary:
     """A line per scored candidate, as `gen_judgment` writes them: the score is mapped from its scale to 1 to 10."""
-    written = ExportSummary()
-    return write_lines(path, _judgments(results, run, written), written)
+    return write_lines(path, _judgments(results, run))
 
 
-def _judgments(results: Results, run: str, written: ExportSummary) -> Iterator[dict[str, Any]]:
+def _judgments(results: Results, run: str) -> Iterator[Row | str]:
     for task, evaluation in results:
         for j, score in enumerate(evaluation.scores.tolist()):
             if math.isnan(score):
-                written.skipped["a candidate has no score"] += 1
+                yield "a candidate has no score"
                 continue
             yield {
                 "question_id": _question_id(task),
@@ -88,15 +85,14 @@ def write_mt_bench_pairs(results: Results, path: Path, run: str) -> ExportSummar
     Both are rated on 1 to 10 as by `write_mt_bench`; within 0.1 it is a tie. The games are the two orders of a balanced
     debate, the first being that in which `model_1` was shown first; any other evaluation stands for both.
     """
-    written = ExportSummary()
-    return write_lines(path, _pair_judgments(results, run, written), written)
+    return write_lines(path, _pair_judgments(results, run))
 
 
-def _pair_judgments(results: Results, run: str, written: ExportSummary) -> Iterator[dict[str, Any]]:
+def _pair_judgments(results: Results, run: str) -> Iterator[Row | str]:
     for task, evaluation in results:
         scored = [j for j, score in enumerate(evaluation.scores.tolist()) if not math.isnan(score)]
         if len(scored) < 2:
-            written.skipped["fewer than two candidates have a score"] += 1
+            yield "fewer than two candidates have a score"
         for a, b in combinations(scored, 2):
             first, second = _games(evaluation, a, b)
             yield {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,9 @@ from debate.registry import EXPORTS
 from debate.types import Task
 
 Results = Iterable[tuple[Task, Evaluation]]
+Row = dict[str, Any]
+Rows = Iterable[Row | str]
+"""The rows of a file, and in place of each row that is missing, the reason."""
 
 
 @dataclass(slots=True)
@@ -24,6 +27,15 @@ class ExportSummary:
     rows: int = 0
     skipped: Counter[str] = field(default_factory=Counter[str])
     """Number of tasks that have no place in the format, by reason."""
+
+    def count(self, rows: Rows) -> Iterator[Row]:
+        """Count the rows and pass them on; a text among them is the reason why a task, or a part of it, has none."""
+        for row in rows:
+            if isinstance(row, str):
+                self.skipped[row] += 1
+            else:
+                self.rows += 1
+                yield row
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,24 +62,22 @@ def json_line(row: Any) -> str:
     return valid_unicode(json.dumps(row, ensure_ascii=False, allow_nan=False)) + "\n"
 
 
-def write_lines(path: Path, rows: Iterable[Any], written: ExportSummary) -> ExportSummary:
+def write_lines(path: Path, rows: Rows) -> ExportSummary:
     """Write one JSON line per row."""
+    written = ExportSummary()
     with atomic_write(path) as temporary, temporary.open("w", encoding="utf-8") as stream:
-        for row in rows:
+        for row in written.count(rows):
             stream.write(json_line(row))
-            written.rows += 1
     return written
 
 
-def write_array(path: Path, rows: Iterable[Any], written: ExportSummary) -> ExportSummary:
+def write_array(path: Path, rows: Rows) -> ExportSummary:
     """Write a JSON array, as its rows come."""
+    written = ExportSummary()
     with atomic_write(path) as temporary, temporary.open("w", encoding="utf-8") as stream:
-        stream.write("[")
-        for row in rows:
-            stream.write(",\n" if written.rows else "\n")
-            stream.write(json_line(row).rstrip("\n"))
-            written.rows += 1
-        stream.write("\n]\n")
+        for row in written.count(rows):
+            stream.write((",\n" if written.rows > 1 else "[\n") + json_line(row).rstrip("\n"))
+        stream.write("\n]\n" if written.rows else "[\n]\n")
     return written
 
 

@@ -5,12 +5,4 @@ from debate.memory.embedders import Embedder, HashingEmbedder, MiniLM, OpenAIEmb
 from debate.memory.recall.request import RecallRequest
 from debate.memory.store import MemoryStore
 
-__all__ = [
-    "Embedder",
-    "HashingEmbedder",
-    "MemoryStore",
-    "MiniLM",
-    "OpenAIEmbedder",
-    "RecallRequest",
-    "Weights",
-]
+__all__ = ["Embedder", "HashingEmbedder", "MemoryStore", "MiniLM", "OpenAIEmbedder", "RecallRequest", "Weights"]

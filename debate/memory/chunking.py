@@ -64,7 +64,7 @@ def split_chunks(text: str, source: str, longest: int = LONGEST) -> Iterator[Chu
     for line, paragraph in _paragraphs(text):
         found = _HEADING.fullmatch(paragraph)
         size = sum(len(each) for _, each in gathered)
-        if gathered and (found or size + len(paragraph) > longest):
+        if found or size + len(paragraph) > longest:
             yield from _pieces(gathered, headings, source, longest)
             gathered = []
         if found:
@@ -72,13 +72,14 @@ def split_chunks(text: str, source: str, longest: int = LONGEST) -> Iterator[Chu
             headings = [(n, title) for n, title in headings if n < level] + [(level, found[2])]
         else:
             gathered.append((line, paragraph))
-    if gathered:
-        yield from _pieces(gathered, headings, source, longest)
+    yield from _pieces(gathered, headings, source, longest)
 
 
 def _pieces(
     gathered: list[tuple[int, str]], headings: list[tuple[int, str]], source: str, longest: int
 ) -> Iterator[Chunk]:
+    if not gathered:
+        return
     titles = tuple(title for _, title in headings)
     prefix = " > ".join(titles) + ": " if titles else ""
     text = "\n\n".join(paragraph for _, paragraph in gathered)

@@ -13,17 +13,17 @@ Times are seconds since 1970 in UTC. Texts are JSON-encoded, so that NULs surviv
 from __future__ import annotations
 
 import threading
-from collections.abc import Generator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Generator, Iterable
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from uuid import uuid4
 
-from sqlalchemy import BigInteger, Connection, ForeignKey, Index, LargeBinary, String, select, update
+import sqlalchemy as sa
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from debate.errors import ConfigError
-from debate.memory.embedders.base import Embedder
+from debate.memory.embedders.base import Embedder, slices
 from debate.sql.connect import FAULTS, READ_ONLY, connect, described, normalize_url, sqlite_file, store_error
 from debate.sql.migrate import Schema
 from debate.sql.types import Json, Serial, insert_new, table_of
@@ -38,7 +38,7 @@ class AboutRow(Base):
 
     __tablename__ = "memory_about"
 
-    key: Mapped[str] = mapped_column(String(64), primary_key=True)
+    key: Mapped[str] = mapped_column(sa.String(64), primary_key=True)
     value: Mapped[Any] = mapped_column(Json)
 
 
@@ -48,10 +48,10 @@ class CollectionRow(Base):
     __tablename__ = "memory_collections"
 
     id: Mapped[int] = mapped_column(Serial, primary_key=True, autoincrement=True)
-    name: Mapped[str] = mapped_column(String(200), unique=True)
-    version: Mapped[int] = mapped_column(BigInteger)
+    name: Mapped[str] = mapped_column(sa.String(200), unique=True)
+    version: Mapped[int] = mapped_column(sa.BigInteger)
     """Counts up with every change."""
-    erased: Mapped[int] = mapped_column(BigInteger)
+    erased: Mapped[int] = mapped_column(sa.BigInteger)
     """Counts up when memories are forgotten; while it stays, newer versions have only more rows."""
 
 
@@ -59,19 +59,19 @@ class MemoryRow(Base):
     """One memory."""
 
     __tablename__ = "memories"
-    __table_args__ = (Index("memories_in_order", "collection_id", "seq"), {"sqlite_autoincrement": True})
+    __table_args__ = (sa.Index("memories_in_order", "collection_id", "seq"), {"sqlite_autoincrement": True})
 
     seq: Mapped[int] = mapped_column(Serial, primary_key=True, autoincrement=True)
     """Rises within a collection, in the order of the commits; never used twice."""
-    id: Mapped[str] = mapped_column(String(200), unique=True)
-    collection_id: Mapped[int] = mapped_column(ForeignKey("memory_collections.id"))
+    id: Mapped[str] = mapped_column(sa.String(200), unique=True)
+    collection_id: Mapped[int] = mapped_column(sa.ForeignKey("memory_collections.id"))
     text: Mapped[Any] = mapped_column(Json)
-    text_hash: Mapped[str] = mapped_column(String(64), index=True)
-    kind: Mapped[str] = mapped_column(String(16))
+    text_hash: Mapped[str] = mapped_column(sa.String(64), index=True)
+    kind: Mapped[str] = mapped_column(sa.String(16))
     importance: Mapped[float]
     """In 0..10."""
     created_at: Mapped[float]
-    source: Mapped[str | None] = mapped_column(String(500), index=True)
+    source: Mapped[str | None] = mapped_column(sa.String(500), index=True)
     """Where it came from: a task's id, a file, a run."""
     details: Mapped[Any] = mapped_column("metadata", Json)
 
@@ -81,13 +81,18 @@ class VectorRow(Base):
 
     __tablename__ = "memory_vectors"
 
-    embedder: Mapped[str] = mapped_column(String(300), primary_key=True)
-    text_hash: Mapped[str] = mapped_column(String(64), primary_key=True)
-    data: Mapped[bytes] = mapped_column(LargeBinary)
+    embedder: Mapped[str] = mapped_column(sa.String(300), primary_key=True)
+    text_hash: Mapped[str] = mapped_column(sa.String(64), primary_key=True)
+    data: Mapped[bytes] = mapped_column(sa.LargeBinary)
 
 
 ABOUT, COLLECTIONS, MEMORIES, VECTORS = map(table_of, (AboutRow, CollectionRow, MemoryRow, VectorRow))
 """The same tables for statements that deal in many rows."""
+COLLECTED = MEMORIES.join(COLLECTIONS)
+"""Each memory with its collection."""
+NEWER = {"version": COLLECTIONS.c.version + 1}
+ERASED = {**NEWER, "erased": COLLECTIONS.c.erased + 1}
+"""What changes in a collection when memories are added, and when some are erased."""
 
 SCHEMA = Schema(
     Path(__file__).parent / "migrations",
@@ -99,6 +104,17 @@ SCHEMA = Schema(
 )
 REBUILD = "debate memory rebuild"
 """The command that repairs vectors and indexes."""
+
+AT_ONCE = 5000
+"""Values that one statement takes of any database."""
+
+
+def select_in(
+    connection: sa.Connection, query: sa.Select[*tuple[Any, ...]], column: sa.ColumnElement[Any], values: Iterable[Any]
+) -> list[sa.Row[Any]]:
+    """The rows of a query where the column has one of the values, however many these are."""
+    parts = slices(sorted(values), AT_ONCE)
+    return [row for part in parts for row in connection.execute(query.where(column.in_(part)))]
 
 
 class Database:
@@ -130,22 +146,22 @@ class Database:
             raise
 
     @contextmanager
-    def read(self) -> Generator[Connection]:
+    def read(self) -> Generator[sa.Connection]:
         """A transaction that only reads."""
         with self._alone, self._faults_in_words(), self._reading.connect() as connection:
             yield connection
 
     @contextmanager
-    def write(self) -> Generator[Connection]:
+    def write(self) -> Generator[sa.Connection]:
         """A transaction that is committed at its end, or not at all."""
         with self._alone, self._faults_in_words(), self._engine.begin() as connection:
             yield connection
 
-    def about(self, connection: Connection) -> dict[str, Any]:
+    def about(self, connection: sa.Connection) -> dict[str, Any]:
         """All facts about the store: its id, and its embedder once it has one."""
-        return {key: value for key, value in connection.execute(select(ABOUT.c.key, ABOUT.c.value))}
+        return {key: value for key, value in connection.execute(sa.select(ABOUT.c.key, ABOUT.c.value))}
 
-    def check_embedder(self, connection: Connection, embedder: Embedder, *, is_new_allowed: bool = False) -> bool:
+    def check_embedder(self, connection: sa.Connection, embedder: Embedder, *, is_new_allowed: bool = False) -> bool:
         """Whether the store has vectors, which then are of this embedder: vectors of two are never mixed.
 
         A store without vectors takes this embedder, where `is_new_allowed`.
@@ -154,9 +170,9 @@ class Database:
             ConfigError: when its vectors are of another embedder or dimension; the hint says what to do.
         """
         kept = self.about(connection).get("embedder")
+        if kept is None and is_new_allowed:
+            self.set_embedder(connection, embedder)
         if kept is None:
-            if is_new_allowed:
-                self.set_embedder(connection, embedder)
             return is_new_allowed
         if kept["id"] != embedder.id:
             raise ConfigError(
@@ -172,22 +188,18 @@ class Database:
             )
         return True
 
-    def set_embedder(self, connection: Connection, embedder: Embedder) -> None:
+    def set_embedder(self, connection: sa.Connection, embedder: Embedder) -> None:
         """Note that from now on the store's vectors are of this embedder."""
         value = {"id": embedder.id, "dimension": embedder.dimension}
         insert_new(connection, ABOUT, [{"key": "embedder", "value": value}])
-        connection.execute(update(ABOUT).where(ABOUT.c.key == "embedder").values(value=value))
+        connection.execute(sa.update(ABOUT).where(ABOUT.c.key == "embedder").values(value=value))
 
     def scrub(self) -> None:
         """Leave nothing of what was deleted in SQLite's log beside the file, as far as no reader holds it."""
         if self.file is None:
             return
-        with self._faults_in_words():
-            raw: Any = self._engine.raw_connection()
-            try:
-                raw.driver_connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-            finally:
-                raw.close()
+        with self._faults_in_words(), closing(cast("Any", self._engine.raw_connection())) as raw:
+            raw.driver_connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def faults(self) -> list[str]:
         """What SQLite finds wrong with its files; nothing for servers."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -48,16 +49,8 @@ def write_memories(path: Path, memories: Iterable[NewMemory]) -> int:
 
 
 def _as_line(memory: NewMemory) -> dict[str, Any]:
-    return {
-        "id": memory.id,
-        "collection": memory.collection,
-        "text": memory.text,
-        "kind": memory.kind,
-        "importance": memory.importance,
-        "created_at": datetime.fromtimestamp(memory.created_at, UTC).isoformat(timespec="microseconds"),
-        "source": memory.source,
-        "metadata": dict(memory.metadata),
-    }
+    moment = datetime.fromtimestamp(memory.created_at, UTC).isoformat(timespec="microseconds")
+    return {**asdict(memory), "created_at": moment}
 
 
 def read_memories(path: Path, now: Callable[[], float]) -> list[NewMemory]:

@@ -47,13 +47,8 @@ def remember(store: MemoryStore, results: Iterable[tuple[Task, Evaluation]], pro
     count = 0
     for task, evaluation in results:
         for turn in _last_turns(evaluation):
-            store.add(
-                f"{profile}/{turn.agent}",
-                _conclusion(task, turn),
-                source=task.id,
-                kind="episodic",
-                metadata={"run": run},
-            )
+            said = _conclusion(task, turn)
+            store.add(f"{profile}/{turn.agent}", said, source=task.id, kind="episodic", metadata={"run": run})
             count += 1
     return count
 
@@ -68,8 +63,7 @@ def _last_turns(evaluation: Evaluation) -> Iterable[Turn]:
 
 def _conclusion(task: Task, turn: Turn) -> str:
     scores = turn.scores.mean(axis=1)  # (J,)
-    best = int(scores.argmax())
-    worst = int(scores.argmin())
+    best, worst = int(scores.argmax()), int(scores.argmin())
     said = [f'Asked "{_short(task.x)}", I found "{_short(task.candidates[best].text)}" best: {turn.comments[best]}']
     if scores[worst] < scores[best]:
         said.append(f'Worst was "{_short(task.candidates[worst].text)}": {turn.comments[worst]}')
@@ -149,15 +143,8 @@ def _number(value: Any) -> float:
 
 def write_insights(store: MemoryStore, collection: str, insights: Sequence[Insight]) -> list[str]:
     """Add insights to a collection as reflections, with the ids of their evidence; returns their own ids."""
-    return [
-        identifier
-        for insight in insights
-        for identifier in store.add(
-            collection,
-            insight.text,
-            source="reflection",
-            kind="reflection",
-            importance=insight.importance,
-            metadata={"evidence": list(insight.evidence)},
-        )
-    ]
+    ids: list[str] = []
+    for each in insights:
+        given: dict[str, Any] = {"importance": each.importance, "metadata": {"evidence": list(each.evidence)}}
+        ids += store.add(collection, each.text, source="reflection", kind="reflection", **given)
+    return ids

@@ -9,16 +9,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any, Self, cast
 
-from sqlalchemy import func, select
-
 from debate.data_files import data_folder
 from debate.errors import ConfigError
 from debate.flow import Recall, WeightsLike, as_texts
-from debate.memory.database import COLLECTIONS, MEMORIES, Database
+from debate.memory.database import COLLECTIONS, Database
 from debate.memory.embedders import Embedder, HashingEmbedder, embedder_named
 from debate.memory.indexes.chroma_client import open_chroma, prefix_of
 from debate.memory.indexes.chroma_index import ChromaIndex
@@ -31,7 +30,7 @@ from debate.memory.recall.search import BatchingRetriever, RecallService
 from debate.memory.recall.snapshot import CollectionCache
 from debate.memory.recall.vectors import VectorCache
 from debate.memory.records import Moment, checked_kind, new_memory, seconds
-from debate.memory.writer import Writer, conditions, kept_memories, newest
+from debate.memory.writer import Writer, conditions, kept_memories, newest, sizes
 from debate.registry import EMBEDDERS
 from debate.types import Memory
 
@@ -76,9 +75,7 @@ class MemoryStore:
         except BaseException:
             self._database.close()
             raise
-        self._cache = CollectionCache(
-            self._database, self._embedder.id, lambda: self._embedder.dimension, self._indexes.is_exact
-        )
+        self._cache = CollectionCache(self._embedder, self._indexes.is_exact)
         self._writer = Writer(self._database, self._vectors)
         self._recalls = RecallService(self._database, self._vectors, self._cache, self._indexes, self._now)
         self._count_tokens = count_tokens or estimated_tokens
@@ -180,13 +177,8 @@ class MemoryStore:
 
     def collections(self) -> dict[str, int]:
         """The number of memories in each collection that has any, by name."""
-        query = (
-            select(COLLECTIONS.c.name, func.count())
-            .join(MEMORIES, MEMORIES.c.collection_id == COLLECTIONS.c.id)
-            .group_by(COLLECTIONS.c.name)
-        )
         with self._database.read() as connection:
-            return dict(sorted((name, count) for name, count in connection.execute(query)))
+            return sizes(connection)
 
     def newest(self, collection: str, n: int) -> list[Memory]:
         """The memories that were made last, newest first, without scores."""
@@ -314,12 +306,8 @@ def own_embedder(url: str) -> Embedder:
     Raises:
         ConfigError: when that embedder has no name.
     """
-    database = Database(url)
-    try:
-        with database.read() as connection:
-            about = database.about(connection).get("embedder")
-    finally:
-        database.close()
+    with closing(Database(url)) as database, database.read() as connection:
+        about = database.about(connection).get("embedder")
     if about is None:
         return embedder_named("minilm")
     for known in map(embedder_named, EMBEDDERS.entries):

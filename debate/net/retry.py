@@ -13,10 +13,11 @@ import random
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TypeVar
 
-from debate.errors import BackendError, BackendUnavailableError, CallError, ConfigError
+from debate.errors import BackendError, BackendUnavailableError, CallError
+from debate.settings import check_settings, documented, setting
 
 T = TypeVar("T")
 
@@ -47,35 +48,22 @@ class TransportError(Exception):
         return BackendUnavailableError(f"{server}: {self.message}")
 
 
+@documented
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryPolicy:
-    """How long and how often a call is tried. Seconds throughout.
+    """How long and how often a call is tried. Seconds throughout; a value out of range raises `ConfigError`."""
 
-    Raises:
-        ConfigError: for a value out of range.
-    """
-
-    attempts: int = 5
-    timeout: float = 120.0
-    """Of one attempt."""
-    deadline: float = 600.0
-    """Of a call, with all its attempts and waits."""
-    first_wait: float = 0.5
-    """Before the second attempt; doubled for each further one. May be 0."""
-    longest_wait: float = 60.0
-    """Also caps what a server asks for in Retry-After."""
-    breaker: int = 20
-    """After this many failed attempts in a row, over all calls, the server is only probed; see `Retrier`."""
+    attempts: int = setting(5, "Most attempts of a call.", ge=1)
+    timeout: float = setting(120.0, "Of one attempt.", gt=0)
+    deadline: float = setting(600.0, "Of a call, with all its attempts and waits.", gt=0)
+    first_wait: float = setting(0.5, "Before the second attempt; doubled for each further one.", ge=0)
+    longest_wait: float = setting(60.0, "Also caps what a server asks for in Retry-After.", gt=0)
+    breaker: int = setting(
+        20, "After this many failed attempts in a row, over all calls, the server is only probed; see `Retrier`.", ge=1
+    )
 
     def __post_init__(self) -> None:
-        for spec in fields(self):
-            value: object = getattr(self, spec.name)
-            if isinstance(value, bool) or not isinstance(value, int | float):
-                raise ConfigError(f"must be a number, got {value!r}", field=spec.name)
-            least = {"attempts": 1, "breaker": 1, "first_wait": 0}.get(spec.name)
-            if not (value > 0 if least is None else value >= least) or value == math.inf:
-                bound = "above 0" if least is None else f"at least {least}"
-                raise ConfigError(f"must be {bound} and finite, got {value}", field=spec.name)
+        check_settings(self)
 
     def wait_before(self, attempt: int, retry_after: float | None) -> float:
         """Seconds to wait after failed attempt number `attempt` (from 1), jittered so that callers spread out."""

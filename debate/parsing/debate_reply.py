@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from functools import lru_cache
 from typing import Any, cast
 
 from debate.parsing.json_extract import extract_json
 from debate.parsing.json_values import Number, shown, unreadable
 from debate.parsing.schema import bounded_text, number_in, object_of
+from debate.parsing.text import is_within
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,19 +119,9 @@ def _text(value: object, place: str) -> str:
 
 
 def _score(value: object, low: float, high: float, label: str, component: str) -> float:
-    if isinstance(value, Number) and _is_within(value, low, high):
+    if isinstance(value, Number) and is_within(value.literal, low, high):
         return value.value
     place = f"candidate {shown(label)}, {shown(component)}"
     if not isinstance(value, Number):
         raise unreadable("not_a_number", f"The score of {place} must be a number, not {shown(value)}.")
     raise unreadable("out_of_range", f"The score of {place} is {shown(value)}, outside {low:g} to {high:g}.")
-
-
-def _is_within(number: Number, low: float, high: float) -> bool:
-    """Whether the number is inside as written: 10.00000000000000001 becomes 10.0, which was not said."""
-    if low < number.value < high:
-        return True
-    try:
-        return Decimal(low) <= Decimal(number.literal) <= Decimal(high)
-    except ArithmeticError:  # an exponent of twenty digits
-        return False

@@ -101,9 +101,8 @@ def _outermost(text: str) -> Iterator[str]:
             raise unreadable("wrong_shape", "The reply is a list; one JSON object was asked for.")
         marks += 1
         if marks > _MAX_MARKS:
-            raise unreadable(
-                "not_json", "The reply is full of braces or fences; give one JSON object and nothing else."
-            )
+            problem = "The reply is full of braces or fences; give one JSON object and nothing else."
+            raise unreadable("not_json", problem)
         fenced ^= mark[0].startswith("`")
     if fenced:
         raise unreadable("cut_off", "The reply ends inside a fenced block.")

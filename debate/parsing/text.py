@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from contextlib import suppress
 from decimal import Decimal
 
 from debate.parsing.json_values import shown, unreadable
@@ -38,10 +37,17 @@ def in_range(literal: str, low: float, high: float) -> float:
     Raises:
         ReplyError: out_of_range.
     """
-    with suppress(ArithmeticError):  # an exponent of twenty digits
-        if Decimal(low) <= Decimal(literal) <= Decimal(high):
-            return float(literal)
-    raise unreadable("out_of_range", f"The score {shown(literal)} is outside {low:g} to {high:g}.")
+    if not is_within(literal, low, high):
+        raise unreadable("out_of_range", f"The score {shown(literal)} is outside {low:g} to {high:g}.")
+    return float(literal)
+
+
+def is_within(literal: str, low: float, high: float) -> bool:
+    """Whether the number is inside as written: 10.00000000000000001 becomes 10.0, which was not said."""
+    try:
+        return low < float(literal) < high or Decimal(low) <= Decimal(literal) <= Decimal(high)
+    except ArithmeticError:  # an exponent of twenty digits
+        return False
 
 
 def only_number(text: str, low: float, high: float) -> float:

@@ -203,9 +203,6 @@ def _bare(label: str) -> str:
     return label.strip(string.whitespace + string.punctuation).casefold()
 
 
-_ANSWERS = {"yes": True, "no": False}
-
-
 def read_is_solved(reply: str, *, finish_reason: str = "stop") -> bool:
     """Whether the step is said to be the complete solution: yes or no inside `<is solved>` or `<is_solved>`.
 
@@ -216,9 +213,9 @@ def read_is_solved(reply: str, *, finish_reason: str = "stop") -> bool:
     """
     said = tagged(reply, "is solved", "is_solved", finish_reason=finish_reason)
     answer = said.strip(" \t\r\n.!*`\"'").casefold()
-    if answer not in _ANSWERS:
+    if answer not in ("yes", "no"):
         raise unreadable("unknown_label", f"Inside <is solved> stands {shown(said)}; give yes or no.")
-    return _ANSWERS[answer]
+    return answer == "yes"
 
 
 def read_json_ballot(

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import deque
 from collections.abc import Callable
 from typing import Self
 
@@ -26,13 +25,15 @@ class Admission:
     """A gate, first come first served. `limit` counts evaluations; `cache_tokens` is the room they share."""
 
     def __init__(self, *, limit: int | None, cache_tokens: int | None, context_length: int | None = None) -> None:
+        self.open = 0
+        """Number of admitted evaluations."""
         self._limit = limit
         self._room = None if limit is not None else cache_tokens
         self._context_length = context_length
-        self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
-        self._open = 0
+        self._first_in_line = asyncio.Lock()
+        self._someone_left = asyncio.Event()
         self._reserved = 0
-        self._seen = _Seen()
+        self._characters = self._prompt_tokens = self._completion_tokens = self._replies = 0
 
     @classmethod
     def to(cls, capacity: Capacity, limit: int | None) -> Self:
@@ -41,90 +42,45 @@ class Admission:
             limit = 2 * capacity.slots
         return cls(limit=limit, cache_tokens=capacity.cache_tokens, context_length=capacity.context_length)
 
-    @property
-    def open(self) -> int:
-        """Number of admitted evaluations."""
-        return self._open
-
     async def enter(self, footprint: Footprint) -> int:
         """Wait for room. Returns the tokens reserved, to be given back to `leave`."""
         cost = self._cost(footprint)
-        if not self._waiting and self._fits(cost):
-            self._take(cost)
-            return cost
-        ticket = (cost, asyncio.get_running_loop().create_future())
-        self._waiting.append(ticket)
-        try:
-            await ticket[1]
-        except asyncio.CancelledError:
-            if ticket[1].done() and not ticket[1].cancelled():
-                self.leave(cost)
-            else:
-                # Whoever left in the meantime may have dropped the cancelled ticket already.
-                if ticket in self._waiting:
-                    self._waiting.remove(ticket)
-                self._let_in()
-            raise
+        async with self._first_in_line:
+            while not self._fits(cost):
+                self._someone_left.clear()
+                await self._someone_left.wait()
+            self.open += 1
+            self._reserved += cost
         return cost
 
     def leave(self, cost: int) -> None:
         """Give room back and let in who fits."""
-        self._open -= 1
+        self.open -= 1
         self._reserved -= cost
-        self._let_in()
+        self._someone_left.set()
 
     def observe(self, prompt_characters: int, prompt_tokens: int, completion_tokens: int) -> None:
         """Learn from a reply how long prompts and replies really are."""
-        self._seen.add(prompt_characters, prompt_tokens, completion_tokens)
-
-    def _fits(self, cost: int) -> bool:
-        if self._limit is not None:
-            return self._open < self._limit
-        # One is always let in, whatever its size: it can only wait for itself.
-        return self._room is None or self._open == 0 or self._reserved + cost <= self._room
-
-    def _take(self, cost: int) -> None:
-        self._open += 1
-        self._reserved += cost
-
-    def _let_in(self) -> None:
-        while self._waiting and self._fits(self._waiting[0][0]):
-            cost, ticket = self._waiting.popleft()
-            if not ticket.done():
-                self._take(cost)
-                ticket.set_result(None)
-
-    def _cost(self, footprint: Footprint) -> int:
-        """Tokens of the evaluation's longest prompts and their replies."""
-        prompt = footprint.characters / self._seen.characters_per_token
-        reply = min(self._seen.reply_tokens or footprint.max_tokens, footprint.max_tokens)
-        tokens = int(prompt + footprint.replies * reply)
-        longest = tokens if self._context_length is None else min(tokens, self._context_length)
-        return footprint.prompts * longest
-
-
-class _Seen:
-    """Running totals of the prompts and replies seen."""
-
-    def __init__(self) -> None:
-        self._characters = self._prompt_tokens = self._completion_tokens = self._replies = 0
-
-    def add(self, characters: int, prompt_tokens: int, completion_tokens: int) -> None:
-        self._characters += characters
+        self._characters += prompt_characters
         self._prompt_tokens += prompt_tokens
         self._completion_tokens += completion_tokens
         self._replies += 1
 
-    @property
-    def characters_per_token(self) -> float:
-        return self._characters / self._prompt_tokens if self._characters and self._prompt_tokens else 3.0
+    def _fits(self, cost: int) -> bool:
+        if self._limit is not None:
+            return self.open < self._limit
+        # One is always let in, whatever its size: it can only wait for itself.
+        return self._room is None or self.open == 0 or self._reserved + cost <= self._room
 
-    @property
-    def reply_tokens(self) -> float | None:
-        """Expected tokens of a reply: a quarter above the mean, once enough replies were seen."""
-        if self._replies < _ENOUGH_REPLIES:
-            return None
-        return 1.25 * self._completion_tokens / self._replies
+    def _cost(self, footprint: Footprint) -> int:
+        """Tokens of the evaluation's longest prompts and their replies."""
+        is_known = self._characters and self._prompt_tokens
+        prompt = footprint.characters / (self._characters / self._prompt_tokens if is_known else 3.0)
+        # A quarter above the mean, once enough replies were seen.
+        seen = 1.25 * self._completion_tokens / self._replies if self._replies >= _ENOUGH_REPLIES else 0.0
+        tokens = int(prompt + footprint.replies * min(seen or footprint.max_tokens, footprint.max_tokens))
+        longest = tokens if self._context_length is None else min(tokens, self._context_length)
+        return footprint.prompts * longest
 
 
 class Budget:
@@ -159,11 +115,9 @@ class Budget:
         Raises:
             BudgetExceededError: when nothing is left.
         """
-        hint = "the same command with a larger one goes on from here"
         if self.tokens is not None and self.spent >= self.tokens:
-            raise BudgetExceededError(
-                f"the run's budget of {self.tokens:,} tokens is used up ({self.spent:,})", hint=hint
-            )
+            message = f"the run's budget of {self.tokens:,} tokens is used up ({self.spent:,})"
+            raise BudgetExceededError(message, hint="the same command with a larger one goes on from here")
         if self.seconds is not None and self._clock() - self._began >= self.seconds:
             raise BudgetExceededError(
                 f"the run's {self.seconds:g} seconds are over", hint="the same command goes on from here"

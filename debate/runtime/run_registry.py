@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from debate.backends.base import Backend
 from debate.errors import ConfigError
@@ -23,11 +23,6 @@ if TYPE_CHECKING:  # it loads SQLAlchemy
 
 InRun = str | RunJournal | None
 """A run of the engine's store by name, one that the caller holds, or None for one of the engine's choice."""
-
-
-def held(run: InRun) -> RunJournal | None:
-    """The run that the caller holds, if it is one."""
-    return None if run is None or isinstance(run, str) else run
 
 
 def settings_digest(evaluator: Evaluator) -> str:
@@ -74,15 +69,14 @@ class RunRegistry:
         if run is None and self._given is None:
             return dict.fromkeys(map(id, evaluators), (None, ""))
         settings = {id(evaluator): settings_digest(evaluator) for evaluator in evaluators}
-        if (journal := held(run)) is not None:
-            return {key: (journal, each) for key, each in settings.items()}
-        name = cast("str | None", run)
+        if not (run is None or isinstance(run, str)):
+            return {key: (run, each) for key, each in settings.items()}
         if self._given is None:
             raise ConfigError("a run needs a store", field="run", hint='Engine(..., store="sqlite:///FILE")')
         several = len(set(settings.values())) > 1
         with self._lock:
             return {
-                id(each): (self._run(name, each.describe(), several=several), settings[id(each)]) for each in evaluators
+                id(each): (self._run(run, each.describe(), several=several), settings[id(each)]) for each in evaluators
             }
 
     def close(self) -> None:
@@ -112,8 +106,7 @@ class RunRegistry:
             if held[0] == its_digest:
                 return held[1]
             held[1].close()
-        context = self._context
-        record = self._opened_store().run(name, identity, seed=context.seed, today=context.today)
+        record = self._opened_store().run(name, identity, seed=self._context.seed, today=self._context.today)
         self._runs[key] = (its_digest, record)
         return record
 

@@ -10,9 +10,8 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-import math
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol, TypeVar, runtime_checkable
@@ -27,6 +26,7 @@ from debate.flow import Call, CallFunction, Completion, Flow, Gather, Generate, 
 from debate.hashing import ById, derive, digest
 from debate.journal import Address, CallKey, Journal, format_address, recall_hash
 from debate.runtime.limits import Budget
+from debate.runtime.loop_thread import cancel_all
 from debate.types import Failure, Memory, Task, Usage
 
 _log = logging.getLogger("debate")
@@ -104,9 +104,7 @@ class Runner:
         Raises:
             BackendUnavailableError, StoreError, BudgetExceededError, RunMismatchError: when no evaluation can go on.
         """
-        deadline = None
-        if self._task_seconds is not None:
-            deadline = asyncio.get_running_loop().time() + self._task_seconds
+        deadline = None if self._task_seconds is None else asyncio.get_running_loop().time() + self._task_seconds
         context = _EvaluationContext(run or self.run, journal, deadline)
         try:
             evaluation, _ = await self._drive(checked_flow(evaluator, task, context.run), context, ())
@@ -145,11 +143,13 @@ class Runner:
                         answer, used = await self._gather(flows, context, here)
                         usage += used
                     case _:
-                        raise TypeError(
-                            f"a flow yields Generate, Recall, CallFunction or Gather, got {type(request).__name__}"
-                        )
+                        kind = type(request).__name__
+                        raise TypeError(f"a flow yields Generate, Recall, CallFunction or Gather, got {kind}")
         except StopIteration as end:
-            return _with_usage(end.value, usage, time.perf_counter() - began), usage
+            value = end.value
+            if isinstance(value, Evaluation):
+                value = replace(value, usage=usage, seconds=round(time.perf_counter() - began, 6))
+            return value, usage
         finally:
             flow.close()
 
@@ -161,9 +161,7 @@ class Runner:
         try:
             results = await asyncio.gather(*tasks)
         except BaseException:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await cancel_all(tasks)
             raise
         return tuple(value for value, _ in results), sum((used for _, used in results), Usage())
 
@@ -178,20 +176,23 @@ class Runner:
         answer = replace(await self._ask(call, context.deadline), call=format_address(here))
         if isinstance(answer, Completion):
             self._budget.spend(answer)
-        if context.journal is not None and not _is_out_of_time(answer):
+        # A call that time ran out on is made again when the task is evaluated again.
+        is_out_of_time = isinstance(answer, Failure) and answer.reason == "time_budget"
+        if context.journal is not None and not is_out_of_time:
             await context.journal.put(key, call, answer)
         if isinstance(answer, Completion) and self._observe is not None:
             self._observe(call, answer)
         return answer
 
     async def _ask(self, call: Call, deadline: float | None) -> Completion | Failure:
+        limit = asyncio.timeout_at(deadline)
         try:
-            async with asyncio.timeout_at(deadline):
+            async with limit:
                 return await self.backends[call.model].generate(call)
         except CallError as error:
             return Failure(error.reason, error.message)
         except TimeoutError:
-            if deadline is None or asyncio.get_running_loop().time() < deadline:
+            if not limit.expired():
                 raise
             return Failure("time_budget", f"no reply within the {self._task_seconds} s that an evaluation has")
 
@@ -212,11 +213,8 @@ class Runner:
         """The call of a request, with a seed hashed from all that shapes the reply and from its sample key."""
         model = request.model or self._default
         if model not in self.backends:
-            raise ConfigError(
-                f"there is no backend for the model {model!r}",
-                field="model",
-                hint=f"the engine was given {', '.join(map(repr, self.backends))}",
-            )
+            hint = f"the engine was given {', '.join(map(repr, self.backends))}"
+            raise ConfigError(f"there is no backend for the model {model!r}", field="model", hint=hint)
         shape = digest(model, request.prompt.messages(), ById(request.schema), request.sampling.to_dict())
         sample = [run.seed, shape, list(request.sample_key), request.attempt]
         return Call(
@@ -230,22 +228,12 @@ class Runner:
         )
 
 
-def _is_out_of_time(answer: Completion | Failure) -> bool:
-    """Whether time ran out before the model answered; the call is made again when the task is evaluated again."""
-    return isinstance(answer, Failure) and answer.reason == "time_budget"
-
-
 def failed_by(error: Exception, evaluator: Evaluator, task: Task) -> Evaluation:
     """The failed evaluation that an exception inside an evaluator makes."""
     if not isinstance(error, DebateError):
         _log.error("evaluating task %r failed", task.id, exc_info=error)
     failure = Failure("evaluator_error", f"{type(error).__name__}: {error}")
     return failed(task.id, evaluator.name, len(task.candidates), failure, evaluator.scale)
-
-
-def _with_usage(value: Any, usage: Usage, seconds: float) -> Any:
-    """An evaluation with the usage and the time of its own flow; any other value as it is."""
-    return replace(value, usage=usage, seconds=round(seconds, 6)) if isinstance(value, Evaluation) else value
 
 
 class FunctionExecutor:
@@ -261,35 +249,22 @@ class FunctionExecutor:
     async def compute(self, request: CallFunction) -> Any:
         """What the function returns, or a failure where it raises or takes too long."""
         name = getattr(request.function, "__name__", type(request.function).__name__)
+        work = partial(request.function, *request.arguments)
+        limit = asyncio.timeout(request.seconds)
         try:
             if inspect.iscoroutinefunction(request.function):
-                return await _within(request.function(*request.arguments), request.seconds)
-            async with self._room:  # its time begins when it does
-                answer = await _within(
-                    in_daemon_thread(partial(request.function, *request.arguments), "debate-function"), request.seconds
-                )
+                answer = work()
+            else:
+                async with self._room, limit:  # its time begins when it does
+                    answer = await in_daemon_thread(work, "debate-function")
             if inspect.isawaitable(answer):
-                answer = await _within(answer, request.seconds)
+                async with (limit := asyncio.timeout(request.seconds)):
+                    return await answer
             return answer
         except ENDS_A_RUN:
             raise
-        except _TooLong:
-            return Failure("timeout", f"{name} took longer than {request.seconds:g} s")
         except Exception as error:
+            if isinstance(error, TimeoutError) and limit.expired():  # else it is the function's own
+                return Failure("timeout", f"{name} took longer than {request.seconds:g} s")
             _log.debug("%s raised", name, exc_info=error)
             return Failure("raised", f"{name} raised {type(error).__name__}: {error}")
-
-
-class _TooLong(Exception):
-    """The time of a call is up."""
-
-
-async def _within(work: Awaitable[Any], seconds: float | None) -> Any:
-    began = time.monotonic()
-    try:
-        async with asyncio.timeout(seconds):
-            return await work
-    except TimeoutError:
-        if time.monotonic() - began < (math.inf if seconds is None else seconds):
-            raise  # the function's own
-        raise _TooLong from None

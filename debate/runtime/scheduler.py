@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from debate.errors import ENDS_A_RUN, BackendUnavailableError, DebateError, TaskError
 from debate.evaluation import Evaluation, failed
@@ -16,6 +15,7 @@ from debate.evaluators.base import Evaluator
 from debate.evaluators.contract import checked_footprint
 from debate.journal import RunJournal
 from debate.runtime.limits import Admission
+from debate.runtime.loop_thread import cancel_all
 from debate.runtime.runner import Runner, failed_by
 from debate.types import Failure, Task
 
@@ -71,7 +71,7 @@ async def stream(
         if state.death is not None:
             raise state.death
     finally:
-        await _cancel([feeder, *state.under_way])
+        await cancel_all([feeder, *state.under_way])
 
 
 def unfinished_evaluation(death: DebateError, job: EvaluationRequest) -> Evaluation:
@@ -113,7 +113,7 @@ class _Scheduler:
             while self.under_way:
                 await asyncio.wait(self.under_way)
         except Exception:
-            await _cancel(self.under_way)
+            await cancel_all(self.under_way)
             await self.finished.put(None)
             raise
         # Not in a `finally`: a cancelled feeder has nobody who takes from the queue, and a full one would hold it.
@@ -152,10 +152,3 @@ class _Scheduler:
             except Exception as error:
                 return failed_by(error, job.evaluator, job.task)
         return unfinished_evaluation(self.death, job)
-
-
-async def _cancel(tasks: Iterable[asyncio.Future[Any]]) -> None:
-    pending = [task for task in tasks if not task.done()]
-    for task in pending:
-        task.cancel()
-    await asyncio.gather(*pending, return_exceptions=True)

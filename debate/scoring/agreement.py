@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Literal, Self, cast, get_args
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from debate.types import FloatArray, Scale
+from debate.types import FloatArray, Scale, check_choice, score_array
 
 Rule = Literal["mean", "weighted", "worst"]
 
@@ -99,13 +99,11 @@ def combine(
     members = _members(scores)  # (M, J)
     agreed = np.broadcast_to(np.asarray(agreement, dtype=np.float64), members.shape[1:])  # (J,)
     for rule in (above, below):
-        if rule not in get_args(Rule):
-            raise ValueError(f"unknown rule {rule!r}, expected one of {', '.join(get_args(Rule))}")
-    used: set[Rule] = {above, below}
-    by_rule = {rule: _by(rule, members, weights, higher_is_better) for rule in used}
+        check_choice("rule", rule, Rule)
+    high, low = (_by(rule, members, weights, higher_is_better) for rule in (above, below))  # (J,) each
     is_above = agreed > threshold  # (J,)
-    rules: tuple[Rule, ...] = tuple(above if high else below for high in is_above.tolist())
-    return PanelScores(np.where(is_above, by_rule[above], by_rule[below]), agreed.copy(), rules)
+    rules: tuple[Rule, ...] = tuple(above if each else below for each in is_above.tolist())
+    return PanelScores(np.where(is_above, high, low), agreed.copy(), rules)
 
 
 def _by(rule: Rule, members: FloatArray, weights: ArrayLike | None, higher_is_better: bool) -> FloatArray:
@@ -133,11 +131,9 @@ def _weights(weights: ArrayLike | None, n_members: int) -> FloatArray:
 
 
 def _members(scores: ArrayLike) -> FloatArray:
-    members = np.asarray(scores, dtype=np.float64)  # (M, J)
-    if members.ndim != 2 or not len(members):
+    members = score_array(scores, "(M, J)")
+    if not len(members):
         raise ValueError(f"scores must have shape (M, J) with at least one member, got {members.shape}")
-    if np.isinf(members).any():
-        raise ValueError("scores must be finite, or NaN for unscored")
     return members
 
 
@@ -174,9 +170,8 @@ def rank_correlation(a: Scores, b: Scores, method: RankMethod = "spearman") -> C
 
     Raises ValueError for shapes that are not the same (J,), infinite scores, or an unknown method.
     """
-    if method not in get_args(RankMethod):
-        raise ValueError(f"unknown method {method!r}, expected one of {', '.join(get_args(RankMethod))}")
-    both = [_scores(a), _scores(b)]
+    check_choice("method", method, RankMethod)
+    both = [score_array(a), score_array(b)]
     if both[0].size != both[1].size:
         raise ValueError(f"both sides must score the same number of candidates, got {both[0].size} and {both[1].size}")
     both = np.array(both)  # (2, J)
@@ -195,15 +190,6 @@ def average_ranks(values: FloatArray) -> FloatArray:
     _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
     first = np.cumsum(counts) - counts  # (distinct,)
     return (first + (counts - 1) / 2)[inverse]
-
-
-def _scores(values: Scores) -> FloatArray:
-    scores = np.asarray(cast("ArrayLike", values), dtype=np.float64)  # (J,)
-    if scores.ndim != 1:
-        raise ValueError(f"scores must have shape (J,), got {scores.shape}")
-    if np.isinf(scores).any():
-        raise ValueError("scores must be finite, or NaN for unscored")
-    return scores
 
 
 def _places(values: FloatArray) -> FloatArray:

@@ -7,14 +7,14 @@ unscored and stays NaN; it moves no other score.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Literal, cast, get_args
+from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from debate.scoring.agreement import average_ranks
-from debate.types import FloatArray, Scale
+from debate.types import FloatArray, Scale, check_choice, score_array
 
 Normalization = Literal["minmax", "zscore", "sigmoid", "rank", "scale"]
 
@@ -43,13 +43,8 @@ def normalize_scores(
     Raises ValueError for another shape, infinite scores, an unknown method, `scale` without a scale that has two ends,
     and a score outside of it.
     """
-    values = np.asarray(cast("ArrayLike", scores), dtype=np.float64)  # (J,)
-    if values.ndim != 1:
-        raise ValueError(f"scores must have shape (J,), got {values.shape}")
-    if np.isinf(values).any():
-        raise ValueError("scores must be finite, or NaN for unscored")
-    if method not in get_args(Normalization):
-        raise ValueError(f"unknown method {method!r}, expected one of {', '.join(get_args(Normalization))}")
+    values = score_array(scores)
+    check_choice("method", method, Normalization)
     normalized = np.full(values.shape, np.nan)  # (J,)
     scored = ~np.isnan(values)  # (J,)
     if scored.any():
@@ -66,8 +61,7 @@ def _normalized(values: FloatArray, method: Normalization, scale: Scale | None, 
         return _sigmoid(values)
     if method == "rank":
         return 10.0 * (average_ranks(values) / (values.size - 1)) if values.size > 1 else np.full(1, 5.0)
-    stretch: Callable[[FloatArray, float], FloatArray] = _minmax if method == "minmax" else _zscore
-    return stretch(values, flat)
+    return _minmax(values, flat) if method == "minmax" else _zscore(values, flat)
 
 
 def _on_scale(values: FloatArray, scale: Scale | None) -> FloatArray:

@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 
-from debate.types import FloatArray, Scale
+from debate.types import FloatArray, Scale, check_choice, score_array
 
 Reduction = Literal["mean", "sum", "median"]
 Samples = Sequence[float | None] | FloatArray
@@ -51,8 +51,7 @@ def reduce_samples(samples: Samples, how: Reduction = "mean") -> float:
 
     Raises ValueError for an unknown reduction and infinite samples.
     """
-    if how not in get_args(Reduction):
-        raise ValueError(f"unknown reduction {how!r}, expected one of {', '.join(get_args(Reduction))}")
+    check_choice("reduction", how, Reduction)
     values = _ok(samples)  # (ok,)
     if not values.size:
         return math.nan
@@ -104,17 +103,12 @@ def reduce_steps(scores: Sequence[float | None], how: StepReduction = "min") -> 
 
     Raises ValueError for an unknown reduction, infinite scores, and a product of scores outside 0..1.
     """
-    if how not in get_args(StepReduction):
-        raise ValueError(f"unknown reduction {how!r}, expected one of {', '.join(get_args(StepReduction))}")
-    values = [math.nan if score is None else float(score) for score in scores]
-    if any(math.isinf(value) for value in values):
-        raise ValueError("step scores must be finite, or NaN for unscored")
-    if not values:
+    check_choice("reduction", how, StepReduction)
+    values: list[float] = score_array(scores).tolist()
+    if not values or any(math.isnan(value) for value in (values[-1:] if how == "last" else values)):
         return math.nan
     if how == "last":
         return values[-1]
-    if any(math.isnan(value) for value in values):
-        return math.nan
     if how == "min":
         return min(values)
     if how == "mean":

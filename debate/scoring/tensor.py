@@ -7,12 +7,12 @@ what a debate, a model or a reply is, nor why a cell was left unscored.
 from __future__ import annotations
 
 import math
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from debate.types import FloatArray
+from debate.types import FloatArray, check_choice, score_array
 
 Method = Literal["article", "weighted_mean", "mk1"]
 
@@ -38,6 +38,7 @@ def normalize_tensor(S: ArrayLike, weights: ArrayLike, method: Method = "article
     Raises ValueError for shapes that do not fit, infinite scores or weights, an unknown method, `quorum` below 1,
     weights that sum to 0 under `weighted_mean`, and results too large for a float.
     """
+    check_choice("method", method, Method)
     tensor, weight_vector = _checked(S, weights)  # (R, I, J, K), (K,)
     if quorum < 1:
         raise ValueError(f"quorum must be at least 1, got {quorum}")
@@ -70,11 +71,7 @@ def softmax(scores: ArrayLike, temperature: float = 1.0) -> FloatArray:
     """
     if not (math.isfinite(temperature) and temperature > 0):
         raise ValueError(f"temperature must be positive and finite, got {temperature}")
-    values = np.asarray(scores, dtype=np.float64)  # (J,)
-    if values.ndim != 1:
-        raise ValueError(f"scores must have shape (J,), got {values.shape}")
-    if np.isinf(values).any():
-        raise ValueError("scores must be finite, or NaN for unscored")
+    values = score_array(scores)
     probabilities = np.zeros_like(values)  # (J,)
     scored = ~np.isnan(values)  # (J,)
     if scored.any():
@@ -87,16 +84,12 @@ def softmax(scores: ArrayLike, temperature: float = 1.0) -> FloatArray:
 
 def _checked(S: ArrayLike, weights: ArrayLike) -> tuple[FloatArray, FloatArray]:
     # C order, so that the sums run in the same order, to the last digit, however the input lies in memory.
-    tensor = np.asarray(S, dtype=np.float64, order="C")  # (R, I, J, K)
+    tensor = score_array(S, "(R, I, J, K)", "S")
     weight_vector = np.asarray(weights, dtype=np.float64)  # (K,)
-    if tensor.ndim != 4:
-        raise ValueError(f"S must have shape (R, I, J, K), got {tensor.shape}")
     if tensor.shape[3] == 0:
         raise ValueError(f"S has no component to score: its shape is {tensor.shape}")
     if weight_vector.shape != tensor.shape[3:]:
         raise ValueError(f"weights must have shape ({tensor.shape[3]},), as S has it, got {weight_vector.shape}")
-    if np.isinf(tensor).any():
-        raise ValueError("scores must be finite, or NaN for unscored")
     if not np.isfinite(weight_vector).all():
         raise ValueError("weights must be finite")
     return tensor, weight_vector
@@ -108,8 +101,6 @@ def _coefficients(weights: FloatArray, method: Method) -> FloatArray:
         return weights / len(weights)
     if method == "mk1":
         return weights
-    if method != "weighted_mean":
-        raise ValueError(f"unknown method {method!r}, expected one of {', '.join(get_args(Method))}")
     largest = float(np.abs(weights).max())
     relative = weights / largest if largest else weights  # (K,), so that the sum cannot overflow
     total = float(relative.sum())

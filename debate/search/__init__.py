@@ -11,13 +11,4 @@ the same search again asks only for what is missing. `beam_flow` and `depth_firs
 
 from debate.search.thoughts import Level, Propose, SearchResult, Thought, beam, beam_flow, depth_first, depth_first_flow
 
-__all__ = [
-    "Level",
-    "Propose",
-    "SearchResult",
-    "Thought",
-    "beam",
-    "beam_flow",
-    "depth_first",
-    "depth_first_flow",
-]
+__all__ = ["Level", "Propose", "SearchResult", "Thought", "beam", "beam_flow", "depth_first", "depth_first_flow"]

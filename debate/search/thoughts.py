@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -38,8 +38,7 @@ class Thought:
     @property
     def path(self) -> tuple[Thought, ...]:
         """The thoughts that lead to it, itself last; without the root."""
-        before = self.parent.path if self.parent is not None else ()
-        return before if self.parent is None else (*before, self)
+        return () if self.parent is None else (*self.parent.path, self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +50,7 @@ class Level:
     """Indices, best first."""
     tied_at_cut: tuple[int, ...]
     """Indices that share the score at which the frontier was cut: the order of proposal chose among them."""
-    evaluation: Evaluation | None
-    """None where there were no thoughts."""
+    evaluation: Evaluation
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +65,7 @@ class SearchResult:
     @property
     def calls(self) -> int:
         """Calls of the model."""
-        return sum(level.evaluation.usage.calls for level in self.levels if level.evaluation is not None)
+        return sum(level.evaluation.usage.calls for level in self.levels)
 
 
 def _proposed(propose: Propose, x: str, parents: Sequence[Thought]) -> Flow[list[Thought]]:
@@ -91,12 +89,10 @@ def _proposed(propose: Propose, x: str, parents: Sequence[Thought]) -> Flow[list
     return list(found.values())
 
 
-def _valued(
-    engine: Engine, evaluator: Evaluator, x: str, thoughts: Sequence[Thought], run: InRun
-) -> Flow[tuple[list[Thought], Evaluation | None]]:
+def _level(
+    engine: Engine, evaluator: Evaluator, x: str, thoughts: Sequence[Thought], width: int, run: InRun
+) -> Flow[Level]:
     """The thoughts with their scores: candidates of one task, evaluated and recorded like any other."""
-    if not thoughts:
-        return [], None
     texts = [thought.text for thought in thoughts]
     task = Task(x, texts, id=f"thoughts/{digest(x, texts)[:16]}")
 
@@ -110,7 +106,10 @@ def _valued(
     if isinstance(evaluation, Exception):
         raise evaluation
     scores = [None if score != score else float(score) for score in evaluation.scores.tolist()]
-    return [Thought(each.text, score, each.parent) for each, score in zip(thoughts, scores, strict=True)], evaluation
+    scored = tuple(Thought(each.text, score, each.parent) for each, score in zip(thoughts, scores, strict=True))
+    is_rising = evaluator.scale.higher_is_better
+    kept, tied = keep_best(scores, width, is_rising), tied_at_cut(scores, width, is_rising)
+    return Level(scored, tuple(kept), tuple(tied), evaluation)
 
 
 def _driven(search: Callable[Concatenate[Engine, P], Flow[T]]) -> Callable[Concatenate[Engine, P], T]:
@@ -121,12 +120,6 @@ def _driven(search: Callable[Concatenate[Engine, P], Flow[T]]) -> Callable[Conca
         return engine.drive(search(engine, *args, **kwargs))
 
     return drive
-
-
-def _require(name: str, value: int) -> None:
-    """Refuse a number below 1."""
-    if value < 1:
-        raise ConfigError(f"must be at least 1, got {value}", field=name)
 
 
 def beam_flow(
@@ -154,8 +147,7 @@ def beam_flow(
         is_solved: ends the search at the first level that holds a solution.
         run: as in `Engine.evaluate`; each level is a task of it.
     """
-    _require("width", width)
-    _require("depth", depth)
+    _at_least_one(width=width, depth=depth)
     frontier = [Thought(root)]
     levels: list[Level] = []
     for _ in range(depth):
@@ -177,16 +169,6 @@ def beam_flow(
 
 beam = _driven(beam_flow)
 """`beam_flow`, driven by its engine."""
-
-
-def _level(
-    engine: Engine, evaluator: Evaluator, x: str, thoughts: list[Thought], width: int, run: InRun
-) -> Flow[Level]:
-    scored, evaluation = yield from _valued(engine, evaluator, x, thoughts, run)
-    scores = [thought.score for thought in scored]
-    is_rising = evaluator.scale.higher_is_better
-    kept = keep_best(scores, width, is_rising)
-    return Level(tuple(scored), tuple(kept), tuple(tied_at_cut(scores, width, is_rising)), evaluation)
 
 
 @dataclass
@@ -226,14 +208,13 @@ class _Search:
     def _children(self, thought: Thought) -> Flow[list[Thought]]:
         """What may come next and is good enough, best first; all valued in one batch."""
         thoughts = yield from _proposed(self.propose, self.x, [thought])
-        scored, evaluation = yield from _valued(self.engine, self.evaluator, self.x, thoughts, self.run)
-        if not scored:
+        if not thoughts:
             return []
-        scale = self.evaluator.scale
-        ranked = keep_best([each.score for each in scored], self.width, scale.higher_is_better)
-        kept = [j for j in ranked if scale.to_unit(scored[j].score or 0.0) >= self.threshold]
-        self.levels.append(Level(tuple(scored), tuple(kept), (), evaluation))
-        return [scored[j] for j in kept]
+        level = yield from _level(self.engine, self.evaluator, self.x, thoughts, self.width, self.run)
+        to_unit = self.evaluator.scale.to_unit
+        kept = tuple(j for j in level.kept if to_unit(level.thoughts[j].score or 0.0) >= self.threshold)
+        self.levels.append(replace(level, kept=kept, tied_at_cut=()))
+        return [level.thoughts[j] for j in kept]
 
 
 def depth_first_flow(
@@ -265,8 +246,7 @@ def depth_first_flow(
         root: the text to begin with.
         run: as in `Engine.evaluate`.
     """
-    for name, value in (("width", width), ("depth", depth), ("max_visits", max_visits)):
-        _require(name, value)
+    _at_least_one(width=width, depth=depth, max_visits=max_visits)
     search = _Search(engine, x, propose, evaluator, is_solved, width, depth, threshold, max_visits, run)
     solution = yield from search.visit(Thought(root))
     best = solution or search.best
@@ -275,3 +255,9 @@ def depth_first_flow(
 
 depth_first = _driven(depth_first_flow)
 """`depth_first_flow`, driven by its engine."""
+
+
+def _at_least_one(**limits: int) -> None:
+    for name, value in limits.items():
+        if value < 1:
+            raise ConfigError(f"must be at least 1, got {value}", field=name)

@@ -63,17 +63,10 @@ def validate_and_improve(
         attempts.append(Attempt(text, bool(verdict)))
         if verdict or not left:
             break
-        better = yield from _better(improve, text)
+        flow: Flow[Any] = improve(text) if inspect.isgeneratorfunction(improve) else call_function(improve, text)
+        better = yield from flow
         if isinstance(better, Failure):
             attempts[-1] = Attempt(text, False, better)
             break
         text = better
     return Improved(tuple(attempts))
-
-
-def _better(improve: Callable[[str], Any], text: str) -> Flow[Any]:
-    """What an improvement makes of a text, or a failure."""
-    if inspect.isgeneratorfunction(improve):
-        own: Flow[Any] = improve(text)
-        return (yield from own)
-    return (yield from call_function(improve, text))

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-import threading
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Any, Literal, Self
 
+from debate.runtime.loop_thread import LoopThread
 from debate.testing.flows import write_value
 
 _DRIP_SECONDS = 1.0
@@ -155,7 +154,6 @@ class FakeServer:
         self._delay = delay
         self._at_once = 0
         self._schema: dict[str, Any] | None = None
-        self._loop = asyncio.new_event_loop()
         self._writers: set[asyncio.StreamWriter] = set()
         self._server: asyncio.Server | None = None
 
@@ -165,34 +163,19 @@ class FakeServer:
         return f"http://127.0.0.1:{self.port}"
 
     def __enter__(self) -> Self:
-        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
-        self._thread.start()
-        self._run(self._open())
+        self._loop = LoopThread("fake-server")
+        self._loop.run(self._open())
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._run(self._shut(), timeout=10)
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(10)
+    def __exit__(self, *error: object) -> None:
+        self._loop.run(self._die())
         self._loop.close()
-
-    def _run(self, work: Coroutine[Any, Any, None], timeout: float = 5) -> None:
-        asyncio.run_coroutine_threadsafe(work, self._loop).result(timeout)
 
     async def _open(self) -> None:
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
         self.port = self._server.sockets[0].getsockname()[1]
 
-    async def _shut(self) -> None:
-        self._die()
-        rest = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in rest:
-            task.cancel()
-        await asyncio.gather(*rest, return_exceptions=True)
-
-    def _die(self) -> None:
+    async def _die(self) -> None:
         if self._server is not None:
             self._server.close()
         for writer in self._writers:
@@ -237,7 +220,7 @@ class FakeServer:
                 await writer.drain()
                 await asyncio.sleep(_DRIP_SECONDS)
         elif reply.action == "die":
-            self._die()
+            await self._die()
         else:
             writer.transport.abort()
 

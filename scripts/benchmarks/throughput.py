@@ -200,7 +200,7 @@ async def _send(vllm: VLLM, turn: Recorded) -> Completion:
 
 async def timed(vllm: VLLM, arm: Callable[[], Awaitable[list[Completion]]]) -> Result:
     """One arm from a cold prefix cache."""
-    await vllm.reset_prefix_cache()
+    await vllm.engine.reset_prefix_cache()
     began = time.perf_counter()
     completions = await arm()
     seconds = time.perf_counter() - began

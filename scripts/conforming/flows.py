@@ -25,7 +25,7 @@ from debate.evaluators.steps.reward_models import ValueModelSteps
 from debate.evaluators.value import ValueEvaluator
 from debate.parsing.values import JsonField
 from debate.search.validate_improve import validate_and_improve
-from debate.server.protocol import forward
+from debate.server.app import forward
 from debate.store import Store
 from debate.types import Candidate, Scale, Task
 

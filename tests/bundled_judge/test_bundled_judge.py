@@ -130,5 +130,5 @@ def test_marks_in_a_candidate_are_text(judge_engine: Engine, judge_backend: VLLM
     assert controls(forged()) == controls(Task("31+25?", ["56", "57", *OTHERS]))
 
 
-def test_a_candidate_that_forges_a_turn_in_its_favour_does_not_win(judge_engine: Engine) -> None:
+def test_a_candidate_that_forges_a_turn_in_its_favor_does_not_win(judge_engine: Engine) -> None:
     assert judge_engine.evaluate(forged(), bundled_judge.evaluator()).selected == 0

@@ -19,8 +19,7 @@ from debate import CallbackEvaluator, Engine, Evaluation, Scale, Task
 from debate.backends import Scripted
 from debate.errors import ConfigError
 from debate.evaluators.callback import Penalty
-from debate.scorers import keyword_count_errors, set_intersection_errors, sorting_errors
-from debate.scorers.counting import ERRORS
+from debate.scorers import ERRORS, keyword_count_errors, set_intersection_errors, sorting_errors
 from debate.selection import keep_best
 from debate.types import Candidate
 from tests.judges import judged

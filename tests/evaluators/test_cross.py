@@ -18,7 +18,7 @@ from debate.evaluation import Evaluation
 from debate.evaluators.base import Evaluator
 from debate.flow import Generate
 from debate.parsing.values import NumberLine
-from debate.scorers.counting import ERRORS
+from debate.scorers import ERRORS
 from debate.testing import Recorder
 from debate.types import Candidate, Failure, Scale
 from tests.judges import judged, shown, text_of, worth

@@ -19,7 +19,7 @@ from debate.evaluators.base import Evaluator
 from debate.evaluators.steps.evaluator import StepEvaluator
 from debate.flow import Generate
 from debate.parsing.values import NumberLine
-from debate.scorers.counting import ERRORS
+from debate.scorers import ERRORS
 from debate.types import Candidate, Failure, Scale
 from tests.judges import MEMBERS, by_model, failing, judged, text_of, worth
 from tests.small_flows import plain

@@ -17,14 +17,13 @@ from debate import Candidate, Engine, StepEvaluator, Task
 from debate.backends import Call, RetryPolicy, Scripted, ValueServer
 from debate.errors import BackendUnavailableError
 from debate.evaluators.steps.reward_models import ValueModelSteps
-from debate.server.protocol import Unvalued, forward
 from tests.required import required_module
 
 required_module("fastapi")
 import httpx2  # noqa: E402 - fastapi is looked for first
 import uvicorn  # noqa: E402 - fastapi is looked for first
 
-from debate.server.app import create_app, valued_by  # noqa: E402 - fastapi is looked for first
+from debate.server.app import Unvalued, create_app, forward, valued_by  # noqa: E402 - fastapi is looked for first
 
 TASK = {"role": "user", "content": "Q"}
 STEP = {"role": "last_step", "content": "A"}

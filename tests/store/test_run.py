@@ -1,4 +1,4 @@
-"""Runs: made once, held by one process, recognised, refused when their prompts changed; tasks named and recognised."""
+"""Runs: made once, held by one process, recognized, refused when their prompts changed; tasks named and recognized."""
 
 from __future__ import annotations
 

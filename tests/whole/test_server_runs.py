@@ -91,7 +91,7 @@ def test_results_of_a_server_have_the_form_of_those_in_process(evalset: Path, mo
     assert keys_of(records[0]) == keys_of(json.loads(json.dumps(in_process)))
 
 
-def test_show_tells_of_neutralised_control_strings(
+def test_show_tells_of_escaped_special_tokens(
     evalset: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with FakeServer() as server:

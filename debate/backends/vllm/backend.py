@@ -16,7 +16,7 @@ import multiprocessing
 import os
 import signal
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any
@@ -47,51 +47,8 @@ _ENVIRONMENT = {
 }
 
 
-class EngineStats:
-    """Running totals over engine steps, as vLLM's scheduler reports them: how many requests run and how many wait.
-
-    vLLM calls this interface of its own not stable; what is read of it is two counts.
-    """
-
-    def __init__(self) -> None:
-        self.steps = 0
-        self.running = 0
-        """Requests under way, summed over the steps."""
-        self.saturated_steps = 0
-        """Steps in which further requests waited for a slot."""
-        self.saturated_running = 0
-        """Requests under way, summed over those."""
-
-    def logger(self, vllm_config: Any, engine_index: int = 0) -> Any:
-        """A stat logger for vLLM that reports here."""
-        from vllm.v1.metrics.loggers import StatLoggerBase
-
-        stats = self
-
-        class Logger(StatLoggerBase):
-            def __init__(self, vllm_config: Any, engine_index: int = 0) -> None: ...
-
-            def record(self, scheduler_stats: Any, *_: Any, **__: Any) -> None:
-                if scheduler_stats is not None:
-                    # A request whose grammar was being compiled counts as skipped until it runs.
-                    skipped = getattr(scheduler_stats, "num_skipped_waiting_reqs", 0)
-                    stats.count(scheduler_stats.num_running_reqs, scheduler_stats.num_waiting_reqs + skipped)
-
-            def log_engine_initialized(self) -> None: ...
-
-        return Logger(vllm_config, engine_index)
-
-    def count(self, running: int, waiting: int) -> None:
-        """Count one step."""
-        self.steps += 1
-        self.running += running
-        if waiting:
-            self.saturated_steps += 1
-            self.saturated_running += running
-
-
 class VLLM:
-    """A model run by vLLM in process; `engine_args` go to vLLM as they are.
+    """A model run by vLLM in process; `engine_args` go to vLLM as they are, and `stat_loggers` are what it reports to.
 
     >>> VLLM("meta-llama/Llama-3.1-8B-Instruct", tensor_parallel_size=2, max_model_len=16384)
 
@@ -99,39 +56,21 @@ class VLLM:
         ConfigError: when vLLM is not installed, or `model` is a path at which there is no model.
     """
 
-    def __init__(self, model: str | Path, **engine_args: Any) -> None:
+    def __init__(self, model: str | Path, *, stat_loggers: Sequence[Any] = (), **engine_args: Any) -> None:
         self.model = str(model)
         self._engine_args = {**_DEFAULTS, **engine_args}
         self._engine: Any = None
         self._splice: PromptTokenizer | None = None
-        self._capacity = Capacity(slots=256)
+        self.capacity = Capacity(slots=256)
         self._ids = itertools.count()
         self._params: dict[str, Any] = {}
-        self.stats = EngineStats()
+        self._stat_loggers = list(stat_loggers)
         self._guard = OrphanReaper()
         check_model(self.model)
 
     @property
-    def capacity(self) -> Capacity:
-        """Slots, KV cache and context length of the started engine."""
-        return self._capacity
-
-    @property
-    def block_size(self) -> int:
-        """Tokens in one block of the prefix cache, which shares whole blocks only."""
-        return self._started.vllm_config.cache_config.block_size
-
-    @property
-    def unfinished(self) -> int:
-        """Requests that the engine has not finished."""
-        return self._started.get_num_unfinished_requests()
-
-    async def reset_prefix_cache(self) -> None:
-        """Empty the prefix cache, so that a measurement begins cold."""
-        await self._started.reset_prefix_cache()
-
-    @property
-    def _started(self) -> Any:
+    def engine(self) -> Any:
+        """VLLM's own engine, once started."""
         assert self._engine is not None, "start the backend first"
         return self._engine
 
@@ -167,7 +106,7 @@ class VLLM:
             await asyncio.wait([loading])
             await self.aclose()
             raise
-        self._splice, self._capacity = PromptTokenizer(self._started.get_tokenizer()), self._read_capacity()
+        self._splice, self.capacity = PromptTokenizer(self.engine.get_tokenizer()), self._read_capacity()
 
     async def generate(self, call: Call) -> Completion:
         """Send one request and wait for its end; cancelling it aborts the request in the engine."""
@@ -188,26 +127,24 @@ class VLLM:
 
     def count_tokens(self, text: str) -> int:
         """Tokens of a text, once started."""
-        return len(self._started.get_tokenizer().encode(text, add_special_tokens=False))
+        return len(self.engine.get_tokenizer().encode(text, add_special_tokens=False))
 
     async def aclose(self) -> None:
         """Shut the engine and its processes down."""
         engine, self._engine = self._engine, None
-        if engine is None:
-            self._guard.dismiss()
-            return
-        if engine.output_handler is not None:
-            engine.output_handler.cancel()
-        await in_daemon_thread(engine.shutdown, "vllm-shutdown")
-        # Its cycles would otherwise be broken at interpreter exit, when vLLM's modules are gone.
-        del engine
-        gc.collect()
+        if engine is not None:
+            if engine.output_handler is not None:
+                engine.output_handler.cancel()
+            await in_daemon_thread(engine.shutdown, "vllm-shutdown")
+            # Its cycles would otherwise be broken at interpreter exit, when vLLM's modules are gone.
+            del engine
+            gc.collect()
         self._guard.dismiss()
 
     async def request(self, ids: list[int], params: Any) -> Completion:
         """One request as it is: token ids and vLLM's own `SamplingParams`. Raises what vLLM raises."""
         prompt = {"prompt_token_ids": ids}
-        parts = [part async for part in self._started.generate(prompt, params, f"debate-{next(self._ids)}")]
+        parts = [part async for part in self.engine.generate(prompt, params, f"debate-{next(self._ids)}")]
         final = parts[-1]
         output = final.outputs[0]
         usage = Usage(len(ids), final.num_cached_tokens or 0, len(output.token_ids), 1)
@@ -219,11 +156,11 @@ class VLLM:
         from vllm import SamplingParams
         from vllm.sampling_params import RequestOutputKind, StructuredOutputsParams
 
-        room = (self._capacity.context_length or n_prompt + 1) - n_prompt
+        room = (self.capacity.context_length or n_prompt + 1) - n_prompt
         if room < 1:
             raise CallError(
                 "context_length",
-                f"the prompt has {n_prompt} tokens and the model takes {self._capacity.context_length}",
+                f"the prompt has {n_prompt} tokens and the model takes {self.capacity.context_length}",
                 hint="show less of the debate with history=1, or raise max_model_len",
             )
         wanted = call.sampling.to_dict()
@@ -234,7 +171,7 @@ class VLLM:
         )
 
     def _read_capacity(self) -> Capacity:
-        config = self._started.vllm_config
+        config = self.engine.vllm_config
         cache = config.cache_config
         return Capacity(
             slots=config.scheduler_config.max_num_seqs,
@@ -267,7 +204,7 @@ class VLLM:
                 arguments = _safe_seeds_on_cpu(self.model, arguments)
             settings = AsyncEngineArgs(model=self.model, **arguments)
             with self._guard.marking():
-                self._engine = AsyncLLM.from_engine_args(settings, stat_loggers=[self.stats.logger])
+                self._engine = AsyncLLM.from_engine_args(settings, stat_loggers=self._stat_loggers)
         except (TypeError, ValueError, OSError) as error:
             raise ConfigError(f"vLLM cannot load {self.model!r}: {_first_lines(error)}") from error
         except RuntimeError as error:

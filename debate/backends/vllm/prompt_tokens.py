@@ -15,7 +15,7 @@ import re
 import secrets
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from debate.errors import ConfigError
 from debate.flow import Block, Prompt, Segment, join
@@ -92,12 +92,11 @@ class PromptTokenizer:
         return self._plain.encode(text, add_special_tokens=False).ids
 
 
-class _Frame:
+class _Frame(NamedTuple):
     """The chat template's own text: before the system message, between the two, after the user message."""
 
-    def __init__(self, parts: Sequence[str], *, has_system: bool) -> None:
-        self.parts = tuple(parts)
-        self.has_system = has_system
+    parts: Sequence[str]
+    has_system: bool
 
 
 def _chat_frame(tokenizer: Any) -> _Frame:

@@ -54,10 +54,10 @@ class DebatePrompts:
         self, agent: int, history: Sequence[Turn], memories: Sequence[Memory], error: ReplyError | None = None
     ) -> Prompt:
         """The prompt of agent `agent` (index) after `history`, with the last reply's `error` where there was one."""
-        persona = self._profile.personas[agent]
-        context = self._agent_context(persona, memories, is_first=not history)
+        persona, labels = self._profile.personas[agent], list(self._ordering.shown(agent))
+        context = agent_context(persona, memories, labels, self._delimiter, is_first=not history)
         blocks = [self._task_block(agent), *(self._turn_block(turn) for turn in history)]
-        blocks.append(self._templates.render(AGENT, {**context, "labels": list(self._ordering.shown(agent))}))
+        blocks.append(self._templates.render(AGENT, context))
         if error is not None:
             blocks.append(self._templates.render(RETRY, {"error": error.message}))
         return Prompt(system=(self._system,), user=tuple(blocks))
@@ -74,16 +74,6 @@ class DebatePrompts:
             context = turn_context(turn, self._profile, self._delimiter, with_scores=self._history_scores)
             self._turn_blocks[key] = self._templates.render(TURN, context)
         return self._turn_blocks[key]
-
-    def _agent_context(self, persona: Persona, memories: Sequence[Memory], *, is_first: bool) -> dict[str, Any]:
-        return {
-            "agent": persona.name,
-            "role": persona.role,
-            "agreement": persona.agreement,
-            "memories": [{"text": memory.text} for memory in memories],
-            "is_first": is_first,
-            "delimiter": self._delimiter,
-        }
 
 
 @lru_cache(maxsize=16)
@@ -137,6 +127,21 @@ def turn_context(turn: Turn, profile: Profile, delimiter: Trusted, *, with_score
     }
 
 
+def agent_context(
+    persona: Persona, memories: Sequence[Memory], labels: Sequence[str], delimiter: Trusted, *, is_first: bool
+) -> dict[str, Any]:
+    """The variables of `debate/agent.j2`."""
+    return {
+        "agent": persona.name,
+        "role": persona.role,
+        "agreement": persona.agreement,
+        "memories": [{"text": memory.text} for memory in memories],
+        "is_first": is_first,
+        "labels": labels,
+        "delimiter": delimiter,
+    }
+
+
 def check_templates(templates: Templates, profile: Profile, scale: Scale) -> None:
     """Render every template once on a small debate, so that a faulty one is found before a model is loaded."""
     import numpy as np
@@ -152,19 +157,12 @@ def check_templates(templates: Templates, profile: Profile, scale: Scale) -> Non
         overall="overall",
         comments=("one", "two"),
     )
-    agent_context = {
-        "agent": "agent",
-        "role": "role",
-        "agreement": 5,
-        "memories": [{"text": "memory"}],
-        "is_first": True,
-        "labels": ["A", "B"],
-        "delimiter": Trusted("delimiter"),
-    }
+    delimiter, labels = Trusted("delimiter"), ["A", "B"]
     templates.check(SYSTEM, system_context(profile.components, scale, "2000-01-01"))
     templates.check(TASK, task_context(task, ordering, 0))
     for with_scores in (True, False):
-        templates.check(TURN, turn_context(turn, profile, Trusted("delimiter"), with_scores=with_scores))
-    templates.check(AGENT, agent_context)
-    templates.check(AGENT, {**agent_context, "agreement": None, "memories": [], "is_first": False})
+        templates.check(TURN, turn_context(turn, profile, delimiter, with_scores=with_scores))
+    first, later = Persona("agent", "role", agreement=5), Persona("agent", "role")
+    templates.check(AGENT, agent_context(first, [Memory("memory")], labels, delimiter, is_first=True))
+    templates.check(AGENT, agent_context(later, [], labels, delimiter, is_first=False))
     templates.check(RETRY, {"error": "error"})

@@ -23,7 +23,7 @@ from debate.evaluators.steps.prompted import PromptedSteps, Solution, StepJudge,
 from debate.flow import Flow
 from debate.scoring.reducers import StepReduction, first_wrong_step, reduce_steps
 from debate.settings import describe_settings, documented, result_setting, setting
-from debate.types import Candidate, Failure, Judgment, Scale, Task
+from debate.types import Candidate, Judgment, Scale, Task
 
 
 @documented
@@ -97,26 +97,22 @@ class StepEvaluator(BaseEvaluator):
         self.check_task(task)
         solutions = [self._solution(task, j) for j in range(len(task.candidates))]
         samples = yield from self.judge.ask_all(task, solutions)
-        details: dict[str, Any] = {}
-        unsaid: list[Failure] = []
-        if self.ask_solved:
-            assert isinstance(self.judge, PromptedSteps)
-            answers = yield from self.judge.ask_solved(task, solutions)
-            details["solved"] = [answer.value for answer in answers]
-            unsaid = [answer.failure for answer in answers if answer.failure is not None]
         of_solution: list[list[Judgment]] = [[] for _ in solutions]
         for sample in samples:
             of_solution[sample.candidates[0]].append(sample)
         steps = [mean_samples(each) for each in of_solution]
-        return build_evaluation(
-            self,
-            task,
-            run,
-            scores=np.array([reduce_steps(each, self.reduce) for each in steps], dtype=np.float64),  # (J,)
-            judgments=samples,
-            failures=[*(with_place(each.failure, each) for each in samples if each.failure is not None), *unsaid],
-            details={"steps": steps, "first_error": [first_wrong_step(each, self.limit) for each in steps], **details},
-        )
+        scores = np.array([reduce_steps(each, self.reduce) for each in steps], dtype=np.float64)  # (J,)
+        details: dict[str, Any] = {
+            "steps": steps,
+            "first_error": [first_wrong_step(each, self.limit) for each in steps],
+        }
+        failures = [with_place(each.failure, each) for each in samples if each.failure is not None]
+        if self.ask_solved:
+            assert isinstance(self.judge, PromptedSteps)
+            answers = yield from self.judge.ask_solved(task, solutions)
+            details["solved"] = [answer.value for answer in answers]
+            failures += [answer.failure for answer in answers if answer.failure is not None]
+        return build_evaluation(self, task, run, scores=scores, judgments=samples, failures=failures, details=details)
 
     def _solution(self, task: Task, j: int) -> Solution:
         steps = self._steps(task.candidates[j])

@@ -5,10 +5,10 @@ They are asked with `Messages` and reply with JSON numbers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from debate.evaluators.base import Footprint
 from debate.evaluators.steps.prompted import Solution
@@ -19,6 +19,7 @@ from debate.parsing.text import in_range
 from debate.settings import documented, setting
 from debate.types import Failure, Judgment, Scale, Task
 
+T = TypeVar("T")
 UNIT = Scale(0.0, 1.0)
 
 
@@ -33,6 +34,12 @@ class ScoringModelSteps:
     def models(self) -> frozenset[str]:
         """The model's name, where it is not the run's."""
         return frozenset() if self.model is None else frozenset({self.model})
+
+    def _ask_once(self, prompt: Messages, read: Callable[[Completion], T], **info: Any) -> Flow[Parsed[T]]:
+        def call(attempt: int, error: object) -> Generate:
+            return Generate(prompt=prompt, model=self.model, attempt=attempt, info=info)
+
+        return generate_parsed(call, read, 0)
 
     def footprint(self, task: Task) -> Footprint:
         """Zero: the model has no KV cache that we manage."""
@@ -64,8 +71,8 @@ class ValueModelSteps(ScoringModelSteps):
         is_last = solution.is_final and n == len(solution.steps) - 1
         said = [("user", task.x), *(("intermediate_step", text) for text in solution.previous(n))]
         prompt = Messages.of([*said, ("last_step" if is_last else "intermediate_step", solution.steps[n])])
-        info = {"task_id": task.id, "candidate": solution.candidate, "step": n}
-        return generate_parsed(partial(_once, prompt, self.model, info), partial(_read_number, scale=self.scale), 0)
+        read = partial(_read_number, scale=self.scale)
+        return self._ask_once(prompt, read, task_id=task.id, candidate=solution.candidate, step=n)
 
     def describe(self) -> dict[str, Any]:
         """The settings as plain data."""
@@ -88,11 +95,8 @@ class RewardModelSteps(ScoringModelSteps):
 
     def _ask(self, task: Task, solution: Solution) -> Flow[Parsed[list[float]]]:
         prompt = Messages.of([("user", task.x), *(("step", text) for text in (*solution.before, *solution.steps))])
-        info = {"task_id": task.id, "candidate": solution.candidate}
-        n = len(solution.before) + len(solution.steps)
-        return generate_parsed(
-            partial(_once, prompt, self.model, info), partial(_read_numbers, n=n, scale=self.scale), 0
-        )
+        read = partial(_read_numbers, n=len(solution.before) + len(solution.steps), scale=self.scale)
+        return self._ask_once(prompt, read, task_id=task.id, candidate=solution.candidate)
 
     def _samples(self, solution: Solution, asked: Parsed[list[float]]) -> list[Judgment]:
         values = [None] * len(solution.steps) if asked.value is None else asked.value[len(solution.before) :]
@@ -105,10 +109,6 @@ class RewardModelSteps(ScoringModelSteps):
     def describe(self) -> dict[str, Any]:
         """The settings as plain data."""
         return {"judge": "reward_model", "model": self.model}
-
-
-def _once(prompt: Messages, model: str | None, info: Mapping[str, Any], attempt: int, error: object) -> Generate:
-    return Generate(prompt=prompt, model=model, attempt=attempt, info=info)
 
 
 def _read_number(said: Completion, scale: Scale) -> float:

@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-from debate.memory.embedders.base import Embedder, Vectors, embedded, is_reproducible, pieces_of
+from debate.memory.embedders.base import Embedder, Vectors
 from debate.memory.embedders.hashing import HashingEmbedder
 from debate.memory.embedders.minilm import MiniLM
 from debate.memory.embedders.openai import OpenAIEmbedder
 from debate.registry import EMBEDDERS
 
-__all__ = [
-    "Embedder",
-    "HashingEmbedder",
-    "MiniLM",
-    "OpenAIEmbedder",
-    "Vectors",
-    "embedded",
-    "embedder_named",
-    "is_reproducible",
-    "pieces_of",
-]
+__all__ = ["Embedder", "HashingEmbedder", "MiniLM", "OpenAIEmbedder", "Vectors", "embedder_named"]
 
 
 def embedder_named(choice: str | Embedder) -> Embedder:

@@ -7,13 +7,14 @@ tokens or characters.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from debate.errors import ConfigError
 
+T = TypeVar("T")
 Vectors = NDArray[np.float32]
 
 
@@ -75,6 +76,11 @@ def embedded(embedder: Embedder, texts: Sequence[str]) -> Vectors:
     if not (np.isfinite(norms).all() and (norms > 0).all()):
         raise ConfigError(f"{embedder.id} gave a vector that is zero or not finite", field="embedder")
     return (rows / norms[:, None]).astype(np.float32)  # (N, D)
+
+
+def slices(values: Sequence[T], size: int) -> list[Sequence[T]]:
+    """The values in slices of at most `size`."""
+    return [values[at : at + size] for at in range(0, len(values), size)]
 
 
 def spans(length: int, size: int, overlap: int) -> list[tuple[int, int]]:

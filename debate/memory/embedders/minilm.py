@@ -269,13 +269,13 @@ def _gelu(x: Array) -> Array:
 # The rational approximation of float32 erf in Eigen and XLA: x P(x^2) / Q(x^2), beyond the ends 1 within rounding.
 _END = 3.832506856900711
 # fmt: off
-_P = tuple(np.float32(each) for each in (
+_P = np.array([
     -2.72614225801306e-10, 2.77068142495902e-08, -2.10102402082508e-06, -5.69250639462346e-05, -7.34990630326855e-04,
     -2.95459980854025e-03, -1.60960333262415e-02,
-))
-_Q = tuple(np.float32(each) for each in (
+], np.float32)
+_Q = np.array([
     -1.45660718464996e-05, -2.13374055278905e-04, -1.68282697438203e-03, -7.37332916720468e-03, -1.42647390514189e-02,
-))
+], np.float32)
 # fmt: on
 
 
@@ -283,16 +283,6 @@ def erf(x: Array) -> Array:
     """The error function, to 4e-7."""
     x = np.clip(x, -_END, _END)
     square = np.square(x)
-    x *= _polynomial(_P, square)
-    x /= _polynomial(_Q, square)
+    x *= np.polyval(_P, square)
+    x /= np.polyval(_Q, square)
     return x
-
-
-def _polynomial(coefficients: tuple[np.float32, ...], x: Array) -> Array:
-    """Horner's scheme, the highest power first."""
-    y = x * coefficients[0]
-    for coefficient in coefficients[1:-1]:
-        y += coefficient
-        y *= x
-    y += coefficients[-1]
-    return y

@@ -12,7 +12,7 @@ from typing import Any, cast
 import numpy as np
 
 from debate.errors import CallError, ConfigError
-from debate.memory.embedders.base import Vectors, by_text, spans
+from debate.memory.embedders.base import Vectors, by_text, slices, spans
 from debate.net.http import JsonClient
 from debate.net.retry import RetryPolicy
 
@@ -71,7 +71,7 @@ class OpenAIEmbedder:
         """
         windows = [self.pieces(text) for text in texts]
         flat = [window for each in windows for window in each]
-        rows = np.concatenate([self._asked(flat[at : at + self._batch]) for at in range(0, len(flat), self._batch)])
+        rows = np.concatenate([self._asked(part) for part in slices(flat, self._batch)])
         self._dimension = self._dimension or rows.shape[1]
         return by_text(rows, [[*map(len, each)] for each in windows])
 

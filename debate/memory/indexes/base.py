@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from debate.memory.embedders.base import Vectors
+from debate.memory.embedders.base import Vectors, slices
 from debate.memory.recall.ranking import Positions, SearchHits
 from debate.memory.recall.snapshot import Mask, Snapshot
 from debate.types import FloatArray
@@ -47,14 +47,6 @@ class VectorIndex(Protocol):
 
     def faults(self, snapshot: Snapshot) -> list[str]:
         """What it holds of a collection that is not as SQL has it, in words."""
-        ...
-
-    def rebuild(self, snapshots: Sequence[Snapshot]) -> None:
-        """Discard what it holds and rebuild it from these collections, which are all there are."""
-        ...
-
-    def close(self) -> None:
-        """Close files and connections. Safe to call twice."""
         ...
 
 
@@ -94,7 +86,8 @@ class ExactIndex:
         """The `n` best of each search by float32 products, with a bound that allows for rounding."""
         assert snapshot.matrix is not None, "the cache holds no vectors of this collection"
         found: list[SearchHits] = []
-        for part in _parts(searches, len(snapshot)):
+        most = max((len(each.queries) for each in searches), default=0) * len(snapshot)  # cosines of one search
+        for part in slices(searches, max(_CELLS // max(most, 1), 1)):
             queries = np.concatenate([each.queries for each in part])  # (Q, D)
             cosines = queries @ snapshot.matrix.T  # (Q, N)
             ends = np.cumsum([len(each.queries) for each in part])
@@ -105,25 +98,6 @@ class ExactIndex:
     def faults(self, snapshot: Snapshot) -> list[str]:
         """None: it holds nothing of its own."""
         return []
-
-    def rebuild(self, snapshots: Sequence[Snapshot]) -> None:
-        """Nothing to rebuild."""
-
-    def close(self) -> None:
-        """Nothing to close."""
-
-
-def _parts(searches: Sequence[Search], n_memories: int) -> list[list[Search]]:
-    """The searches in groups whose cosines fit into main memory together; nearly always one."""
-    parts: list[list[Search]] = [[]]
-    cells = 0
-    for each in searches:
-        cells += len(each.queries) * n_memories
-        if cells > _CELLS and parts[-1]:
-            parts.append([])
-            cells = len(each.queries) * n_memories
-        parts[-1].append(each)
-    return parts
 
 
 def _best(snapshot: Snapshot, search: Search, cosines: NDArray[np.float32]) -> SearchHits:

@@ -30,15 +30,6 @@ MARKER = "debate-memory-index.json"
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
-    """A collection in Chroma."""
-
-    handle: Any
-    noted: Mapping[str, Any]
-    """What was noted with it last."""
-
-
-@dataclass(frozen=True, slots=True)
 class Near:
     """What Chroma found for one query, nearest first."""
 
@@ -107,14 +98,11 @@ class EmbeddedChroma:
             self.close()
             raise
 
-    def open(self, name: str) -> Opened:
-        """The collection of that name, made where there is none, without an embedding function."""
-        made = self._guarded(
-            lambda: self._opened().get_or_create_collection(
-                name, embedding_function=None, configuration={"hnsw": HNSW}, metadata=None
-            )
-        )
-        return Opened(made, dict(made.metadata or {}))
+    def open(self, name: str) -> tuple[Any, Mapping[str, Any]]:
+        """The collection of that name and what was noted with it; made where there is none, without a function."""
+        settings: dict[str, Any] = {"embedding_function": None, "configuration": {"hnsw": HNSW}, "metadata": None}
+        made = self._guarded(lambda: self._opened().get_or_create_collection(name, **settings))
+        return made, made.metadata or {}
 
     def note(self, handle: Any, facts: Mapping[str, int]) -> None:
         """Note facts with a collection."""
@@ -217,11 +205,10 @@ class ServedChroma:
         self._prefix = prefix
         self._root = "/api/v2/tenants/default_tenant/databases/default_database/collections"
 
-    def open(self, name: str) -> Opened:
-        """The collection of that name, made where there is none."""
-        body = {"name": name, "get_or_create": True, "configuration": {"hnsw": HNSW}}
-        answer = self._ask("POST", "", body)
-        return Opened(answer["id"], answer.get("metadata") or {})
+    def open(self, name: str) -> tuple[Any, Mapping[str, Any]]:
+        """The collection of that name and what was noted with it; made where there is none."""
+        answer = self._ask("POST", "", {"name": name, "get_or_create": True, "configuration": {"hnsw": HNSW}})
+        return answer["id"], answer.get("metadata") or {}
 
     def note(self, handle: Any, facts: Mapping[str, int]) -> None:
         """Note facts with a collection."""

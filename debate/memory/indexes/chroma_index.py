@@ -11,14 +11,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 
 from debate.hashing import digest
-from debate.memory.embedders.base import Vectors
+from debate.memory.embedders.base import Vectors, slices
 from debate.memory.indexes.base import Search, margin, top_n_with_bound
-from debate.memory.indexes.chroma_client import AT_ONCE, Chroma, Near, Opened
+from debate.memory.indexes.chroma_client import AT_ONCE, Chroma, Near
 from debate.memory.recall.ranking import Positions, SearchHits
 from debate.memory.recall.snapshot import Snapshot
 from debate.memory.recall.vectors import VectorCache
@@ -34,7 +34,7 @@ _MOST_NEAR = 2048
 class _Followed:
     """A collection in Chroma and how far it follows SQL."""
 
-    opened: Opened
+    handle: Any
     upto: int
     """The newest memory that is in it, by `seq`."""
     erased: int
@@ -63,7 +63,7 @@ class ChromaIndex:
         nearest = [Near((), ())] * len(queries)
         if n_near:
             with self._lock:
-                nearest = self._chroma.query(self._up_to_date(snapshot).opened.handle, queries, n_near)
+                nearest = self._chroma.query(self._up_to_date(snapshot).handle, queries, n_near)
         ends = np.cumsum([0, *(len(each.queries) for each in searches)])
         choices = [
             top_n_with_bound(_upper_ends(snapshot, each, nearest[begin:end], n_near), each)
@@ -92,10 +92,11 @@ class ChromaIndex:
     def faults(self, snapshot: Snapshot) -> list[str]:
         """Memories that Chroma lacks, that only Chroma has, or whose vectors differ."""
         with self._lock:
-            handle = self._up_to_date(snapshot).opened.handle
+            handle = self._up_to_date(snapshot).handle
             there = set(self._chroma.ids(handle))
             wanted = snapshot.positions
-            differing = sum(self._differing(handle, snapshot, part) for part in _parts(sorted(wanted.keys() & there)))
+            parts = slices(sorted(wanted.keys() & there), AT_ONCE)
+            differing = sum(self._differing(handle, snapshot, part) for part in parts)
         counts = {
             "memories are not in Chroma": len(wanted.keys() - there),
             "vectors in Chroma belong to no memory": len(there - wanted.keys()),
@@ -121,9 +122,9 @@ class ChromaIndex:
         followed = self._followed.get(snapshot.id) or self._opened(snapshot)
         if followed.upto >= snapshot.last_seq and followed.erased >= snapshot.erased:
             return followed
-        handle = followed.opened.handle
+        handle = followed.handle
         if followed.erased < snapshot.erased:
-            for part in _parts(sorted(set(self._chroma.ids(handle)) - snapshot.positions.keys())):
+            for part in slices(sorted(set(self._chroma.ids(handle)) - snapshot.positions.keys()), AT_ONCE):
                 self._chroma.delete(handle, part)
         begin = int(np.searchsorted(snapshot.columns.seqs, followed.upto, side="right"))
         for at in range(begin, len(snapshot), AT_ONCE):
@@ -135,11 +136,11 @@ class ChromaIndex:
         return followed
 
     def _opened(self, snapshot: Snapshot) -> _Followed:
-        opened = self._chroma.open(f"{self._prefix}-{snapshot.id}")
-        upto, erased = (int(opened.noted.get(key, 0)) for key in ("upto", "erased"))
+        handle, noted = self._chroma.open(f"{self._prefix}-{snapshot.id}")
+        upto, erased = (int(noted.get(key, 0)) for key in ("upto", "erased"))
         if upto > snapshot.last_seq:  # SQL is older than this: it was put back from a copy
             upto, erased = 0, -1
-        self._followed[snapshot.id] = _Followed(opened, upto, erased)
+        self._followed[snapshot.id] = _Followed(handle, upto, erased)
         return self._followed[snapshot.id]
 
     def _add(self, handle: object, snapshot: Snapshot, positions: range) -> None:
@@ -175,7 +176,3 @@ def _upper_ends(snapshot: Snapshot, search: Search, nearest: Sequence[Near], n_n
 
 def _same(theirs: Vectors | None, ours: Vectors | None) -> bool:
     return theirs is not None and ours is not None and np.array_equal(theirs, ours)
-
-
-def _parts(ids: Sequence[str]) -> list[Sequence[str]]:
-    return [ids[at : at + AT_ONCE] for at in range(0, len(ids), AT_ONCE)]

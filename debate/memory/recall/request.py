@@ -9,7 +9,6 @@ from typing import Any
 from debate.errors import ConfigError
 from debate.flow import Recall, Weights, WeightsLike, as_texts
 from debate.memory.records import Moment, checked_name, checked_text, seconds
-from debate.types import check_range
 
 NEAR_DUPLICATE = 0.97
 DECAY = 0.995
@@ -58,8 +57,9 @@ class RecallRequest(Recall):
     ) -> None:
         if not as_texts(queries):
             raise ConfigError("is empty: a recall needs at least one query", field="queries")
-        check_range("decay", decay, 1e-9, 1)
-        check_range("near_duplicate", near_duplicate, 1e-9, 1)
+        for name, share in (("decay", decay), ("near_duplicate", near_duplicate)):
+            if share is not None and not 0 < share <= 1:
+                raise ConfigError(f"must be above 0 and at most 1, got {share:g}", field=name)
         super().__init__(
             collections=tuple(dict.fromkeys(checked_name(name, "collections") for name in as_texts(collections))),
             queries=_checked_texts(queries, "queries"),

@@ -54,27 +54,16 @@ class _Lookup:
         return select_top_k(candidates, bound, self.request)
 
 
+@dataclass(frozen=True, slots=True)
 class RecallService:
-    """Answers recalls from one store. Thread-safe.
+    """Answers recalls from one store. Thread-safe."""
 
-    Args:
-        database, vectors, collections, indexes: of the store.
-        clock: seconds since 1970, for requests without a moment.
-    """
-
-    def __init__(
-        self,
-        database: Database,
-        vectors: VectorCache,
-        collections: CollectionCache,
-        indexes: IndexRouter,
-        clock: Callable[[], float],
-    ) -> None:
-        self._database = database
-        self._vectors = vectors
-        self._collections = collections
-        self._indexes = indexes
-        self._clock = clock
+    database: Database
+    vectors: VectorCache
+    collections: CollectionCache
+    indexes: IndexRouter
+    clock: Callable[[], float]
+    """Seconds since 1970, for requests without a moment."""
 
     def answer(self, requests: Sequence[RecallRequest], count_tokens: CountTokens) -> list[list[Memory]]:
         """The memories of each request, best first.
@@ -85,11 +74,11 @@ class RecallService:
         """
         if not requests:
             return []
-        with self._database.read() as connection:
-            if not self._database.check_embedder(connection, self._vectors.embedder):
+        with self.database.read() as connection:
+            if not self.database.check_embedder(connection, self.vectors.embedder):
                 return [[] for _ in requests]
             names = {name for each in requests for name in each.collections}
-            snapshots = self._collections.snapshots(connection, names)
+            snapshots = self.collections.snapshots(connection, names)
         lookups = self._lookups(requests, snapshots)
         first = self._first_hits(lookups)
         best = [
@@ -102,9 +91,9 @@ class RecallService:
         ]
 
     def _lookups(self, requests: Sequence[RecallRequest], snapshots: Mapping[str, Snapshot]) -> list[_Lookup]:
-        now, embedder = self._clock(), self._vectors.embedder
+        now, embedder = self.clock(), self.vectors.embedder
         pieces = [[piece for query in each.queries for piece in pieces_of(embedder, query)] for each in requests]
-        vectors = self._vectors.of_queries([piece for each in pieces for piece in each])  # (Q, D), of all requests
+        vectors = self.vectors.of_queries([piece for each in pieces for piece in each])  # (Q, D), of all requests
         parts = np.split(vectors, np.cumsum([len(each) for each in pieces])[:-1])
         return [
             _Lookup(
@@ -125,7 +114,7 @@ class RecallService:
         hits: dict[tuple[int, int], SearchHits] = {}
         for snapshot, numbers in by_collection.values():
             searches = [lookups[n].search(snapshot, _enough(lookups[n].request)) for n in numbers]
-            found = self._indexes.of(snapshot).search(snapshot, searches)
+            found = self.indexes.of(snapshot).search(snapshot, searches)
             hits.update({(n, snapshot.id): each for n, each in zip(numbers, found, strict=True)})
         return hits
 
@@ -134,7 +123,7 @@ class RecallService:
         n = _enough(lookup.request)
         while (best := lookup.ranked(hits)) is None:
             n *= _WIDER
-            hits = [self._indexes.of(each).search(each, [lookup.search(each, n)])[0] for each in lookup.snapshots]
+            hits = [self.indexes.of(each).search(each, [lookup.search(each, n)])[0] for each in lookup.snapshots]
         return best
 
 

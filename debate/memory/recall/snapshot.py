@@ -11,7 +11,8 @@ import json
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from functools import cached_property
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -19,8 +20,8 @@ from numpy.typing import NDArray
 from sqlalchemy import Connection, Row, Text, and_, select, type_coerce
 
 from debate.errors import StoreError
-from debate.memory.database import COLLECTIONS, MEMORIES, REBUILD, VECTORS, Database
-from debate.memory.embedders.base import Vectors
+from debate.memory.database import COLLECTIONS, MEMORIES, REBUILD, VECTORS, select_in
+from debate.memory.embedders.base import Embedder, Vectors
 from debate.memory.recall.request import RecallRequest
 from debate.memory.records import canonical
 from debate.sql.types import Json
@@ -30,7 +31,6 @@ T = TypeVar("T")
 Mask = NDArray[np.bool_]
 _KEPT = 8
 """Masks and prior scores that a snapshot remembers."""
-_NAMES_AT_ONCE = 500
 
 
 class LRU(Generic[T]):
@@ -99,17 +99,11 @@ class Columns:
 
     def followed_by(self, more: Columns) -> Columns:
         """New `Columns` with `more` appended."""
-        return Columns(
-            np.concatenate([self.seqs, more.seqs]),
-            [*self.ids, *more.ids],
-            [*self.texts, *more.texts],
-            [*self.hashes, *more.hashes],
-            [*self.kinds, *more.kinds],
-            [*self.sources, *more.sources],
-            [*self.details, *more.details],
-            np.concatenate([self.created, more.created]),
-            np.concatenate([self.importance, more.importance]),
-        )
+        return Columns(*(_joined(getattr(self, each.name), getattr(more, each.name)) for each in fields(self)))
+
+
+def _joined(column: Any, more: Any) -> Any:
+    return [*column, *more] if isinstance(column, Sequence) else np.concatenate([column, more])
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,10 +137,10 @@ class Snapshot:
         """Of the newest memory; 0 when there is none."""
         return int(self.columns.seqs[-1]) if len(self) else 0
 
-    @property
+    @cached_property
     def positions(self) -> Mapping[str, int]:
         """Where each memory stands, by id."""
-        return self._kept.get_or_make("positions", lambda: {each: n for n, each in enumerate(self.columns.ids)})
+        return {each: n for n, each in enumerate(self.columns.ids)}
 
     def prior_scores(self, request: RecallRequest, now: float) -> PriorScores:
         """Recency and importance for a request at the moment `now`."""
@@ -202,22 +196,12 @@ class CollectionCache:
     """Snapshots by name.
 
     Args:
-        database: where the memories are.
-        embedder: id of the embedder whose vectors are loaded.
-        dimension: asked for the length of a vector when one is loaded.
+        embedder: whose vectors are loaded.
         holds_vectors: whether a collection of so many memories has its vectors in main memory.
     """
 
-    def __init__(
-        self,
-        database: Database,
-        embedder: str,
-        dimension: Callable[[], int],
-        holds_vectors: Callable[[int], bool],
-    ) -> None:
-        self._database = database
+    def __init__(self, embedder: Embedder, holds_vectors: Callable[[int], bool]) -> None:
         self._embedder = embedder
-        self._dimension = dimension
         self._holds_vectors = holds_vectors
         self._held: dict[str, Snapshot] = {}
         self._lock = threading.Lock()
@@ -230,7 +214,7 @@ class CollectionCache:
         """
         found: dict[str, Snapshot] = {}
         with self._lock:
-            for row in _rows(connection, sorted(names)):
+            for row in select_in(connection, select(COLLECTIONS), COLLECTIONS.c.name, names):
                 held = self._held.get(row.name)
                 if held is None or (held.version, held.erased, held.id) != (row.version, row.erased, row.id):
                     self._held[row.name] = self._loaded(connection, row, held)
@@ -244,46 +228,35 @@ class CollectionCache:
 
     def _loaded(self, connection: Connection, row: Row[Any], held: Snapshot | None) -> Snapshot:
         """The whole collection, or the snapshot that is held with what was added since."""
-        is_longer = held is not None and held.id == row.id and held.erased == row.erased
-        before = held if is_longer else None
+        before = held if held and (held.id, held.erased) == (row.id, row.erased) else None
         columns = self._columns(connection, row.id, before.last_seq if before else 0)
         if before:
             columns = before.columns.followed_by(columns)
         matrix = None
         if self._holds_vectors(len(columns)):
-            matrix = self._matrix(connection, row, columns, None if before is None else before.matrix)
+            matrix = self._matrix(connection, row, columns, before.matrix if before else None)
         return Snapshot(row.id, row.name, row.version, row.erased, columns, matrix)
 
     def _columns(self, connection: Connection, collection: int, after: int) -> Columns:
         query = select(*_COLUMNS).where(MEMORIES.c.collection_id == collection, MEMORIES.c.seq > after)
         rows = connection.execute(query.order_by(MEMORIES.c.seq)).all()
-        seqs, ids, texts, hashes, kinds, sources, details, created, importance = (
-            zip(*rows, strict=True) if rows else [()] * 9
-        )
-        return Columns(
-            np.array(seqs, np.int64),
-            ids,
-            texts,
-            hashes,
-            kinds,
-            sources,
-            details,
-            np.array(created, np.float64),
-            np.array(importance, np.float64) / 10,
-        )
+        columns: list[Any] = list(zip(*rows, strict=True)) or [()] * len(_COLUMNS)
+        seqs, *others, created, importance = columns
+        columns = [np.array(seqs, np.int64), *others, np.array(created, float), np.array(importance, float) / 10]
+        return Columns(*columns)
 
     def _matrix(self, connection: Connection, row: Row[Any], columns: Columns, before: Vectors | None) -> Vectors:
         """(N, D): what is held already, then what is read."""
         n_before = 0 if before is None else len(before)
         after = int(columns.seqs[n_before - 1]) if n_before else 0
-        its_vector = and_(VECTORS.c.text_hash == MEMORIES.c.text_hash, VECTORS.c.embedder == self._embedder)
+        its_vector = and_(VECTORS.c.text_hash == MEMORIES.c.text_hash, VECTORS.c.embedder == self._embedder.id)
         query = (
             select(VECTORS.c.data)
             .select_from(MEMORIES.outerjoin(VECTORS, its_vector))
             .where(MEMORIES.c.collection_id == row.id, MEMORIES.c.seq > after)
             .order_by(MEMORIES.c.seq)
         )
-        read = as_vectors(connection.execute(query).scalars().all(), self._dimension(), row.name)
+        read = as_vectors(connection.execute(query).scalars().all(), self._embedder.dimension, row.name)
         return read if before is None else np.concatenate([before, read])
 
 
@@ -297,11 +270,3 @@ def as_vectors(data: Sequence[bytes | None], dimension: int, where: str) -> Vect
         raise StoreError(f"{where}: a memory has no vector of {dimension} numbers", hint=REBUILD)
     joined = b"".join(each for each in data if each is not None)
     return np.frombuffer(joined, "<f4").reshape(len(data), dimension).astype(np.float32, copy=False)
-
-
-def _rows(connection: Connection, names: Sequence[str]) -> list[Row[Any]]:
-    found: list[Row[Any]] = []
-    for at in range(0, len(names), _NAMES_AT_ONCE):
-        query = select(COLLECTIONS).where(COLLECTIONS.c.name.in_(names[at : at + _NAMES_AT_ONCE]))
-        found += connection.execute(query).all()
-    return found

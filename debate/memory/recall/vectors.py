@@ -9,14 +9,13 @@ import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
-from sqlalchemy import Connection, delete, exists, select
+from sqlalchemy import ColumnElement, Connection, delete, exists, select
 
-from debate.memory.database import MEMORIES, VECTORS, Database
-from debate.memory.embedders.base import Embedder, Vectors, embedded, is_reproducible
+from debate.memory.database import AT_ONCE, MEMORIES, VECTORS, Database, select_in
+from debate.memory.embedders.base import Embedder, Vectors, embedded, is_reproducible, slices
 from debate.memory.recall.snapshot import LRU, as_vectors
 from debate.sql.types import insert_new
 
-_AT_ONCE = 5000
 _HELD = 16_384
 """Vectors of queries that are held in main memory."""
 
@@ -33,6 +32,8 @@ class VectorCache:
         self._database = database
         self.embedder = embedder
         self._held: LRU[Vectors] = LRU(_HELD)
+        self.is_ours: ColumnElement[bool] = VECTORS.c.embedder == embedder.id
+        """Whether a row of `VECTORS` is this embedder's."""
 
     def of_queries(self, texts: Sequence[str]) -> Vectors:
         """The vectors of some queries, (N, D), embedding in one batch what nobody has asked before.
@@ -69,28 +70,18 @@ class VectorCache:
         Raises:
             StoreError: when one has not the embedder's dimension.
         """
-        rows: list[tuple[str, bytes]] = []
-        for at in range(0, len(hashes), _AT_ONCE):
-            query = select(VECTORS.c.text_hash, VECTORS.c.data).where(
-                VECTORS.c.embedder == self.embedder.id, VECTORS.c.text_hash.in_(hashes[at : at + _AT_ONCE])
-            )
-            with self._database.read() as connection:
-                rows += [(row.text_hash, row.data) for row in connection.execute(query)]
+        query = select(VECTORS.c.text_hash, VECTORS.c.data).where(self.is_ours)
+        with self._database.read() as connection:
+            rows = select_in(connection, query, VECTORS.c.text_hash, hashes)
         if not rows:
             return {}
-        read = as_vectors([data for _, data in rows], self.embedder.dimension, self._database.place)
-        return {each: row for (each, _), row in zip(rows, read, strict=True)}
+        read = as_vectors([row.data for row in rows], self.embedder.dimension, self._database.place)
+        return {row.text_hash: vector for row, vector in zip(rows, read, strict=True)}
 
     def there(self, connection: Connection, hashes: Collection[str]) -> set[str]:
         """Those of the hashes that have a vector in SQL."""
-        found: set[str] = set()
-        asked = sorted(hashes)
-        for at in range(0, len(asked), _AT_ONCE):
-            query = select(VECTORS.c.text_hash).where(
-                VECTORS.c.embedder == self.embedder.id, VECTORS.c.text_hash.in_(asked[at : at + _AT_ONCE])
-            )
-            found.update(connection.execute(query).scalars())
-        return found
+        query = select(VECTORS.c.text_hash).where(self.is_ours)
+        return {row.text_hash for row in select_in(connection, query, VECTORS.c.text_hash, hashes)}
 
     def keep(self, connection: Connection, vectors: Mapping[str, Vectors]) -> None:
         """Keep vectors in SQL; those that are there already stay."""
@@ -103,9 +94,8 @@ class VectorCache:
     def drop(self, connection: Connection, hashes: Iterable[str]) -> None:
         """Forget the vectors of texts that no memory holds any more, of every embedder."""
         gone = sorted(set(hashes))
-        for at in range(0, len(gone), _AT_ONCE):
-            part = VECTORS.c.text_hash.in_(gone[at : at + _AT_ONCE])
-            still_there = exists().where(MEMORIES.c.text_hash == VECTORS.c.text_hash)
-            connection.execute(delete(VECTORS).where(part, ~still_there))
+        still_there = exists().where(MEMORIES.c.text_hash == VECTORS.c.text_hash)
+        for part in slices(gone, AT_ONCE):
+            connection.execute(delete(VECTORS).where(VECTORS.c.text_hash.in_(part), ~still_there))
         for each in gone:
             self._held.pop(each)

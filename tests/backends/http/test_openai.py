@@ -132,8 +132,8 @@ def test_the_strongest_form_that_a_server_takes_is_found_out_once_and_said(
 
 
 def test_a_refusal_that_has_nothing_to_do_with_the_form_changes_none() -> None:
-    behaviour = first(1, failing(400, "This model's maximum context length is 4096 tokens"))
-    with FakeServer(behaviour) as server:
+    behavior = first(1, failing(400, "This model's maximum context length is 4096 tokens"))
+    with FakeServer(behavior) as server:
         backend = backend_of(server)
         outcomes = [ask(backend, call_of())[0], ask(backend, call_of())[0]]
     assert isinstance(outcomes[0], CallError)

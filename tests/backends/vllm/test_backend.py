@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from benchmarks.debates import make_tasks, measure
+from benchmarks.debates import EngineStats, make_tasks, measure
 
 from debate import DebateEvaluator, Engine, Task
 from debate.backends import VLLM
@@ -18,9 +18,9 @@ SHORT: dict[str, Any] = {"comment_chars": 12, "overall_chars": 12}
 
 @pytest.mark.vllm
 def test_two_hundred_debates_in_one_go_are_complete_and_share_what_can_be_shared(
-    vllm_engine: Engine, vllm_backend: VLLM
+    vllm_engine: Engine, vllm_backend: VLLM, engine_stats: EngineStats
 ) -> None:
-    figures = measure(vllm_engine, vllm_backend, "shuffle", make_tasks(200), 0.42)
+    figures = measure(vllm_engine, vllm_backend, engine_stats, "shuffle", make_tasks(200), 0.42)
     assert len(figures.evaluations) == 200
     assert figures.faults == []
     assert 0 < figures.stopped_early < 200
@@ -30,8 +30,10 @@ def test_two_hundred_debates_in_one_go_are_complete_and_share_what_can_be_shared
 
 @pytest.mark.vllm
 @pytest.mark.parametrize("order", ["fixed", "rotate"])
-def test_prefixes_are_shared_in_every_candidate_order(vllm_engine: Engine, vllm_backend: VLLM, order: str) -> None:
-    figures = measure(vllm_engine, vllm_backend, order, make_tasks(24, seed=1), 0.42)
+def test_prefixes_are_shared_in_every_candidate_order(
+    vllm_engine: Engine, vllm_backend: VLLM, engine_stats: EngineStats, order: str
+) -> None:
+    figures = measure(vllm_engine, vllm_backend, engine_stats, order, make_tasks(24, seed=1), 0.42)
     assert figures.faults == []
     assert figures.cached_share >= 0.95 * figures.attainable_share
 
@@ -86,9 +88,9 @@ def test_leaving_a_stream_early_aborts_its_requests_in_the_engine(vllm_engine: E
         assert evaluation.status == "ok"
         break
     deadline = time.monotonic() + 20
-    while vllm_backend.unfinished and time.monotonic() < deadline:
+    while vllm_backend.engine.get_num_unfinished_requests() and time.monotonic() < deadline:
         time.sleep(0.1)
-    assert vllm_backend.unfinished == 0
+    assert vllm_backend.engine.get_num_unfinished_requests() == 0
     assert vllm_engine.evaluate(Task("still", ["a"]), DebateEvaluator("general", rounds=1, **SHORT)).status == "ok"
 
 

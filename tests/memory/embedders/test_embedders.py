@@ -18,12 +18,9 @@ from debate.memory.embedders import (
     HashingEmbedder,
     OpenAIEmbedder,
     Vectors,
-    embedded,
     embedder_named,
-    is_reproducible,
-    pieces_of,
 )
-from debate.memory.embedders.base import by_text, spans
+from debate.memory.embedders.base import by_text, embedded, is_reproducible, pieces_of, spans
 from debate.net.retry import RetryPolicy
 from debate.testing.fake_server import Behavior, FakeServer, Reply, Request, failing, first
 
@@ -164,9 +161,9 @@ def embeddings(request: Request) -> Reply:
     return Reply(200, {"object": "list", "data": data[::-1], "model": request.body["model"]})
 
 
-def after(behaviour: Behavior) -> Behavior:
+def after(behavior: Behavior) -> Behavior:
     """Misbehave, and give embeddings where it does not."""
-    return lambda request: behaviour(request) or embeddings(request)
+    return lambda request: behavior(request) or embeddings(request)
 
 
 def quick(server: FakeServer, **settings: object) -> OpenAIEmbedder:

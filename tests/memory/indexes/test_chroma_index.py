@@ -20,7 +20,7 @@ from debate.memory import MemoryStore, RecallRequest
 from debate.memory.database import Database
 from debate.memory.embedders import Vectors
 from debate.memory.indexes.base import Search
-from debate.memory.indexes.chroma_client import Near, Opened, open_chroma, prefix_of
+from debate.memory.indexes.chroma_client import Near, open_chroma, prefix_of
 from debate.memory.indexes.chroma_index import ChromaIndex
 from debate.memory.recall.snapshot import Columns, Snapshot
 from debate.memory.recall.vectors import VectorCache
@@ -71,7 +71,7 @@ def test_an_index_that_is_damaged_is_told_of_and_made_anew(tmp_path: Path, damag
             store_id = database.about(connection)["store"]
         chroma = open_chroma(None, database.file, store_id)
         index = ChromaIndex(chroma, VectorCache(database, Directions()), prefix_of(store_id))
-        handle = chroma.open(f"{index._prefix}-1").handle  # pyright: ignore[reportPrivateUsage]
+        handle, _ = chroma.open(f"{index._prefix}-1")  # pyright: ignore[reportPrivateUsage]
         chroma.delete(handle, chroma.ids(handle)[:20])
         index.close()
         database.close()
@@ -172,8 +172,8 @@ class Forgetful:
         self._vectors = vectors
         self._found = found
 
-    def open(self, name: str) -> Opened:
-        return Opened(None, {"upto": len(self._vectors)})
+    def open(self, name: str) -> tuple[None, dict[str, int]]:
+        return None, {"upto": len(self._vectors)}
 
     def query(self, handle: Any, queries: Vectors, n: int) -> list[Near]:
         cosines = queries @ self._vectors[list(self._found)].T

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from debate.errors import ConfigError
@@ -58,6 +58,7 @@ def test_the_best_match_among_several_queries_counts() -> None:
 # ---- limits and filters
 
 
+@settings(deadline=None)
 @given(st.integers(0, 60), st.integers(1, 12), st.lists(st.integers(1, 30), max_size=12))
 def test_neither_k_nor_the_budget_is_ever_exceeded(budget: int, k: int, lengths: list[int]) -> None:
     with MemoryStore("sqlite://", "hashing", count_tokens=lambda text: len(text.split())) as store:
