@@ -14,6 +14,7 @@ import threading
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -248,22 +249,18 @@ class Engine:
                     self.backends,
                     self.run_context,
                     memory=self._memory,
-                    observe=self._observer(admission),
+                    observe=partial(self._observe, admission),
                     budget=self._budget,
                     task_seconds=self._task_seconds,
                 )
                 self._parts = (runner, admission)
             return self._parts
 
-    def _observer(self, admission: Admission) -> Observer:
-        def observe(call: Call, completion: Completion) -> None:
-            usage = completion.usage
-            characters = sum(map(len, call.prompt.texts))
-            admission.observe(characters, usage.prompt_tokens, usage.completion_tokens)
-            if self.on_completion is not None:
-                self.on_completion(call, completion)
-
-        return observe
+    def _observe(self, admission: Admission, call: Call, completion: Completion) -> None:
+        usage, characters = completion.usage, sum(map(len, call.prompt.texts))
+        admission.observe(characters, usage.prompt_tokens, usage.completion_tokens)
+        if self.on_completion is not None:
+            self.on_completion(call, completion)
 
     async def _drive(self, flow: Flow[T]) -> T:
         runner, _ = await self._started()

@@ -223,15 +223,14 @@ def _standing(evaluation: Evaluation, j: int) -> str:
 def _component_lines(debate: Evaluation, j: int) -> list[str]:
     if debate.tensor is None or not debate.components:
         return []
-    means = _mean(debate.tensor[:, :, j, :])  # (K,)
+    means, last = _mean(debate.tensor[:, :, j, :]), debate.tensor[-1, :, j, :]  # (K,), (I, K)
     order = [k for k in np.argsort(means, kind="stable").tolist() if not np.isnan(means[k])]
-    return [f"{debate.components[k]} {means[k]:.1f}{_by_agent(debate, j, k)}" for k in order]
+    return [f"{debate.components[k]} {means[k]:.1f}{_by_agent(debate.agents, last[:, k])}" for k in order]
 
 
-def _by_agent(debate: Evaluation, j: int, k: int) -> str:
-    assert debate.tensor is not None
-    last = debate.tensor[-1, :, j, k]  # (I,)
-    told = [f"{name} {value:g}" for name, value in zip(debate.agents, last, strict=False) if not np.isnan(value)]
+def _by_agent(agents: Sequence[str], last: FloatArray) -> str:
+    """The scores (I,) of the last round, each with its agent."""
+    told = [f"{name} {value:g}" for name, value in zip(agents, last, strict=False) if not np.isnan(value)]
     return f" ({', '.join(told)})" if told else ""
 
 
@@ -251,12 +250,18 @@ def _sample_lines(judged: Evaluation, j: int) -> list[str]:
 
 def _replied(judged: Evaluation, sample: Judgment, scores: bool) -> str:
     """One reply, with what it is about and what was read in it."""
-    about = ", ".join(str(j + 1) for j in sample.candidates)
-    step = "" if sample.step is None else f", step {sample.step + 1}"
     worth = f": {sample.value:g}" if scores and sample.value is not None else ""
     order = f": {' > '.join(str(j + 1) for j in sample.ranking)}" if scores and sample.ranking else ""
-    name = f"{judged.evaluator}, candidate{'s' if len(sample.candidates) > 1 else ''} {about}{step}{worth}{order}"
-    return f"{name}\n  {_renumber(sample.text, dict(zip(sample.labels, sample.candidates, strict=False)))}"
+    labels = dict(zip(sample.labels, sample.candidates, strict=False))
+    return f"{judged.evaluator}, {subject(sample)}{worth}{order}\n  {_renumber(sample.text, labels)}"
+
+
+def subject(sample: Judgment) -> str:
+    """What a reply is about: candidates from 1, and a step, where it is about one."""
+    step = "" if sample.step is None else f", step {sample.step + 1}"
+    return (
+        f"candidate{'s' if len(sample.candidates) > 1 else ''} {', '.join(str(j + 1) for j in sample.candidates)}{step}"
+    )
 
 
 def _favor(sample: Judgment, j: int) -> float:

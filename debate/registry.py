@@ -83,7 +83,9 @@ class Registry:
 
     def names(self) -> str:
         """Every name, for a sentence: `debate, value, elo (from debate-elo), or MODULE:NAME`."""
-        return ", ".join([*map(_labeled, self.entries.values()), "or MODULE:NAME"])
+        known = self.entries.values()
+        labels = [each.name if each.package is None else f"{each.name} ({each.description})" for each in known]
+        return ", ".join([*labels, "or MODULE:NAME"])
 
     def describe(self) -> str:
         """A paragraph for each name with its description, for `--help`."""
@@ -111,10 +113,6 @@ def _only(entries: list[Entry]) -> Entry:
     """The entry of a name, or one without a target where several packages offer it."""
     packages = " and ".join(str(entry.package) for entry in entries)
     return entries[0] if len(entries) == 1 else Entry(entries[0].name, "", f"from {packages}", packages)
-
-
-def _labeled(entry: Entry) -> str:
-    return entry.name if entry.package is None else f"{entry.name} (from {entry.package})"
 
 
 def _imported(entry: Entry, field: str) -> Any:

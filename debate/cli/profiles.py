@@ -30,9 +30,8 @@ def profiles(
     if profile is not None:
         _show(open_console(), load_profile(profile))
         return
-    loaded = [load_profile(name) for name in profile_names()]
     console = open_console()
-    for each in loaded:
+    for each in [load_profile(name) for name in profile_names()]:
         _summarize(console, each)
     console.print("`debate profiles NAME` shows one in full; --profile NAME or --profile PATH uses it.", style="dim")
 
@@ -73,16 +72,13 @@ def _show_settings(console: Console, persona: Persona) -> None:
     """Print what the persona sets for itself."""
     from debate.cli.console import block
 
-    memory = persona.memory
-    settings = {
-        "model": persona.model,
-        "sampling": ", ".join(f"{name} {value:g}" for name, value in persona.sampling.to_dict().items()) or None,
-        "agreement": None if persona.agreement is None else f"{persona.agreement} of 10",
-        "memory": None
-        if memory is None
-        else f"{memory.k} from {', '.join(memory.collections) or 'its own collection'}"
-        + (f", at most {memory.max_tokens} tokens" if memory.max_tokens else ""),
-    }
+    settings = {"model": persona.model or ""}
+    settings["sampling"] = ", ".join(f"{name} {value:g}" for name, value in persona.sampling.to_dict().items())
+    if persona.agreement is not None:
+        settings["agreement"] = f"{persona.agreement} of 10"
+    if (memory := persona.memory) is not None:
+        limit = f", at most {memory.max_tokens} tokens" if memory.max_tokens else ""
+        settings["memory"] = f"{memory.k} from {', '.join(memory.collections) or 'its own collection'}{limit}"
     for name, value in settings.items():
-        if value is not None:
+        if value:
             console.print(block(f"{name}: {value}", style="dim"))

@@ -22,6 +22,11 @@ PLAIN_SECONDS = 10.0
 """Between two lines where there is no terminal."""
 
 
+def cached_share(usage: Usage) -> float:
+    """Share of the prompt tokens that were cached; 0 without any."""
+    return usage.cached_tokens / usage.prompt_tokens if usage.prompt_tokens else 0.0
+
+
 class Progress:
     """A `debate.jobs.run.RunListener` that shows what it is told, and keeps the totals for the summary."""
 
@@ -96,9 +101,9 @@ class Progress:
     def status(self) -> str:
         """Turns, speed, share of cached prompt tokens, failures."""
         used, seconds = self.usage, max(self.seconds, 1e-9)
-        cached = used.cached_tokens / used.prompt_tokens if used.prompt_tokens else 0.0
+        speed = f"{used.completion_tokens / seconds:,.0f} tok/s"
         failures = f", {self.failed_turns} failed turns" if self.failed_turns else ""
-        return f"{used.calls} turns, {used.completion_tokens / seconds:,.0f} tok/s, {cached:.0%} cached{failures}"
+        return f"{used.calls} turns, {speed}, {cached_share(used):.0%} cached{failures}"
 
     def _show(self, *, is_last: bool = False) -> None:
         if self._bar is not None:

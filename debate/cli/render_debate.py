@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from debate.cli.console import block, escape_controls, key_value_grid, line, section, table
-from debate.evaluation import Evaluation
+from debate.evaluation import Evaluation, subject
 from debate.types import InvalidReply, Judgment, Memory, StopReason, Task, Turn
 
 _STATUS_STYLE = {"ok": "green", "partial": "yellow", "failed": "red"}
@@ -269,21 +269,12 @@ def _judgments(evaluation: Evaluation, view: View) -> Iterator[RenderableType]:
     if evaluation.judgments:
         yield section("Replies")
     for sample in evaluation.judgments:
-        yield line(f"{_about(sample)}: {_found(sample)}", "bold")
+        yield line(f"{subject(sample)}, sample {sample.sample + 1}: {_found(sample)}", "bold")
         yield from _invalid_replies(sample.invalid_replies, view)
         if sample.failure is not None:
             yield block(f"failed ({sample.failure.reason}): {sample.failure.message}", style="red")
         if sample.text.strip():
             yield block(sample.text.strip())
-
-
-def _about(sample: Judgment) -> str:
-    """What a reply is about: candidates from 1, a step, which of several it is."""
-    several = "s" if len(sample.candidates) > 1 else ""
-    text = f"candidate{several} {', '.join(str(j + 1) for j in sample.candidates)}"
-    if sample.step is not None:
-        text += f", step {sample.step + 1}"
-    return f"{text}, sample {sample.sample + 1}"
 
 
 def _found(sample: Judgment) -> str:

@@ -9,6 +9,8 @@ import typer
 
 from debate.cli.flags import settings_flags
 
+_FORK = "Begin a new run beside --out, which keeps those of its answers whose prompts are the same."
+
 
 @settings_flags()
 def run(
@@ -19,14 +21,7 @@ def run(
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Ask again for what failed, and only that.", rich_help_panel="Run")
     ] = False,
-    fork: Annotated[
-        bool,
-        typer.Option(
-            "--fork",
-            help="Begin a new run beside --out, which keeps those of its answers whose prompts are the same.",
-            rich_help_panel="Run",
-        ),
-    ] = False,
+    fork: Annotated[bool, typer.Option("--fork", help=_FORK, rich_help_panel="Run")] = False,
     **flags: Any,
 ) -> None:
     """Evaluate every task of an eval set, all at once, and record every answer as it comes.

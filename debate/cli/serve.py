@@ -35,19 +35,14 @@ def serve(
         flags.setdefault("evaluator", "step")
     if not _is_loopback(host) and not token:
         raise ConfigError(f"{host} can be reached from outside", field="--host", hint="give a --token with it")
-    _serve(config, flags, host, port, token)
-
-
-def _serve(config: Path | None, flags: dict[str, Any], host: str, port: int, token: str | None) -> None:
     from debate.config.settings import RunSettings
     from debate.engine import Engine
     from debate.server.app import create_app, valued_by
 
     settings = RunSettings.read(config, flags)
     evaluator = settings.make_evaluator()
-    with Engine(
-        settings.open_backends(evaluator), seed=settings.seed, max_concurrency=settings.max_concurrency
-    ) as engine:
+    backends = settings.open_backends(evaluator)
+    with Engine(backends, seed=settings.seed, max_concurrency=settings.max_concurrency) as engine:
         app = create_app(valued_by(engine, evaluator), token=token)
         import uvicorn
 

@@ -12,7 +12,7 @@ from typing import cast
 from rich.table import Table
 
 from debate.cli.console import escape_controls, line, open_console, table
-from debate.cli.progress import Progress
+from debate.cli.progress import Progress, cached_share
 from debate.evaluation import Evaluation
 from debate.jobs.run_directory import RunDirectory
 from debate.scoring.reducers import step_accuracy
@@ -41,21 +41,13 @@ def print_summary(folder: RunDirectory, totals: Totals, progress: Progress) -> N
         groups, first_errors = record.accuracy_by_group(), _first_errors(record)
     console = open_console()
     console.print(rows)
-    if totals.n_evaluated > MAX_ROWS:
-        console.print(
-            f"... and {totals.n_evaluated - MAX_ROWS} more: debate show {escape_controls(str(folder.path))} --list"
-        )
+    if (more := totals.n_evaluated - MAX_ROWS) > 0:
+        console.print(f"... and {more} more: debate show {escape_controls(str(folder.path))} --list")
     console.print()
     console.print(_facts(totals, groups, first_errors, folder, progress))
 
 
-_STOPPED = {
-    "converged": "agreed",
-    "max_rounds": "rounds",
-    "token_budget": "budget",
-    "time_budget": "time",
-    "failed": "failed",
-}
+_STOPPED = {"converged": "agreed", "max_rounds": "rounds", "token_budget": "budget", "time_budget": "time"}
 """Stop reasons, short enough for 80 columns."""
 
 
@@ -64,8 +56,8 @@ def _row(evaluation: Evaluation, best: object) -> tuple[str, ...]:
     known = str(best + 1) if isinstance(best, int) else ""
     scores = " ".join("-" if score != score else f"{score:.1f}" for score in evaluation.scores.tolist())
     cv = f"{evaluation.cv[-1]:.2f}" if evaluation.cv and evaluation.cv[-1] == evaluation.cv[-1] else "-"
-    stopped = _STOPPED.get(evaluation.stop_reason or "", evaluation.status)
-    return evaluation.task_id, selected, known, scores, cv, str(evaluation.rounds_run), stopped
+    stopped = evaluation.stop_reason or evaluation.status
+    return evaluation.task_id, selected, known, scores, cv, str(evaluation.rounds_run), _STOPPED.get(stopped, stopped)
 
 
 def _first_errors(record: StoredRun) -> str | None:
@@ -96,21 +88,16 @@ def _facts(
     statuses = " + ".join(f"{totals.statuses.get(name, 0)} {name}" for name in ("ok", "partial", "failed"))
     facts.add_row("tasks", f"{totals.tasks} = {statuses}" + (f" + {missing} not evaluated" if missing else ""))
     stops = ", ".join(f"{count} {name}" for name, count in sorted(totals.stops.items(), key=lambda item: -item[1]))
-    mean_rounds = totals.rounds / totals.n_evaluated if totals.n_evaluated else 0.0
     if totals.rounds:
-        facts.add_row("stopped", f"{stops}; {mean_rounds:.2f} rounds on average")
-    if totals.known:
-        facts.add_row(
-            "accuracy", f"{totals.right} of {totals.known} with a known best ({totals.right / totals.known:.0%})"
-        )
+        facts.add_row("stopped", f"{stops}; {totals.rounds / totals.n_evaluated:.2f} rounds on average")
+    if (known := totals.known) > 0:
+        facts.add_row("accuracy", f"{totals.right} of {known} with a known best ({totals.right / known:.0%})")
     for group, (right, known) in groups.items():
         facts.add_row("", f"{right} of {known} ({right / known:.0%}) {escape_controls(group)}")
     if first_errors is not None:
         facts.add_row("first errors", first_errors)
-    cached = used.cached_tokens / used.prompt_tokens if used.prompt_tokens else 0.0
-    facts.add_row(
-        "tokens", f"{used.prompt_tokens:,} prompt ({cached:.0%} cached), {used.completion_tokens:,} completion"
-    )
+    prompt = f"{used.prompt_tokens:,} prompt ({cached_share(used):.0%} cached)"
+    facts.add_row("tokens", f"{prompt}, {used.completion_tokens:,} completion")
     failed = totals.calls - totals.answered
     recorded = f"{totals.calls:,} recorded = {totals.answered:,} replies + {failed:,} failed"
     facts.add_row("calls", recorded + (f"; {totals.cached:,} from the cache" if totals.cached else ""))

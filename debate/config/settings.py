@@ -242,9 +242,8 @@ class RunSettings(_WithDebate):
 
 def asks_models(evaluator: Evaluator) -> bool:
     """Whether an evaluator, or any of its members, asks a model: all do that do not say `asks_models = False`."""
-    members = [
-        member for group in ("members", "reserves", "judges") for member in getattr(evaluator, group, {}).values()
-    ]
+    groups = (getattr(evaluator, group, {}) for group in ("members", "reserves", "judges"))
+    members = [member for group in groups for member in group.values()]
     return any(map(asks_models, members)) if members else bool(getattr(evaluator, "asks_models", True))
 
 
@@ -282,11 +281,7 @@ def settings_table() -> list[SettingRow]:
 def _row(name: str, field: FieldInfo) -> SettingRow:
     about = dict(cast("dict[str, Any]", field.json_schema_extra))
     signs = {"ge": ">=", "gt": ">", "le": "<=", "lt": "<"}
-    bounds = [
-        f"{sign} {getattr(each, side):g}"
-        for each in field.metadata
-        for side, sign in signs.items()
-        if hasattr(each, side)
-    ]
+    found = [(signs[side], getattr(each, side)) for each in field.metadata for side in signs if hasattr(each, side)]
+    bounds = ", ".join(f"{sign} {value:g}" for sign, value in found)
     about |= {"flag": about["flag"] or f"--{name.replace('_', '-')}"}
-    return SettingRow(name, field.annotation, field.default, ", ".join(bounds), field.description or "", **about)
+    return SettingRow(name, field.annotation, field.default, bounds, field.description or "", **about)

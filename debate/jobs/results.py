@@ -75,7 +75,7 @@ class ResultsFile:
         """
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = self.path.open("ab", buffering=0)
+            self._file = self.path.open("a+b", buffering=0)
         except OSError as error:
             raise InputError(f"cannot be written: {error.strerror}", file=self.path) from None
         try:
@@ -212,10 +212,5 @@ class ResultsFile:
         end = max((line.end for line in self.lines()), default=0)
         self.dropped_bytes = os.fstat(file.fileno()).st_size - end
         file.truncate(end)
-        if end and not self._ends_with_line_feed(end):
+        if end and os.pread(file.fileno(), 1, end - 1) != b"\n":
             file.write(b"\n")
-
-    def _ends_with_line_feed(self, end: int) -> bool:
-        with self.path.open("rb") as stream:
-            stream.seek(end - 1)
-            return stream.read(1) == b"\n"

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from debate.backends import Backend, Call
-from debate.backends.base import Capacity
+from debate.backends.scripted import Scripted
 from debate.config.settings import RunSettings
 from debate.dataset.build import LocatedTask
 from debate.dataset.evalset import EvalSet
@@ -252,20 +252,9 @@ def recalling(url: str | None, now: float, backends: Mapping[str, Backend]) -> G
 # ---- other settings, from the record alone
 
 
-class _Absent:
+def _not_loaded(call: Call) -> str:
     """Stands for a model that is not loaded. Being asked ends the evaluation, which is left for later."""
-
-    capacity = Capacity(slots=1)
-
-    def __init__(self, model: str) -> None:
-        self.model = model
-
-    async def start(self) -> None: ...
-
-    async def generate(self, call: Call) -> Completion:
-        raise BackendUnavailableError("not loaded")
-
-    async def aclose(self) -> None: ...
+    raise BackendUnavailableError("not loaded")
 
 
 def _rescore(record: StoredRun, evaluator: Evaluator, settings: str, backends: Mapping[str, Backend]) -> int:
@@ -282,7 +271,7 @@ def _rescore(record: StoredRun, evaluator: Evaluator, settings: str, backends: M
     Raises:
         RunMismatchError, StoreError: as the run itself would.
     """
-    absent = {name: _Absent(backend.model) for name, backend in backends.items()}
+    absent = {name: Scripted(_not_loaded, model=backend.model, slots=1) for name, backend in backends.items()}
     return asyncio.run(_rescore_all(record, Runner(absent, record.context), evaluator, settings))
 
 
