@@ -72,11 +72,7 @@ def sample(probabilities: ArrayLike, seed: int) -> int:
 
 
 def keep_best(
-    scores: Scores,
-    n: int,
-    higher_is_better: bool = True,
-    ties: Literal["stable"] = "stable",
-    missing: Missing = "drop",
+    scores: Scores, n: int, higher_is_better: bool = True, ties: Literal["stable"] = "stable", missing: Missing = "drop"
 ) -> list[int]:
     """Indices of the `n` best candidates, best first; fewer when fewer are scored.
 

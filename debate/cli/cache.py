@@ -31,8 +31,7 @@ def stats(store: _Where) -> None:
 
 @cache.command()
 def clear(
-    store: _Where,
-    expired: Annotated[bool, typer.Option("--expired", help="Only those that have expired.")] = False,
+    store: _Where, expired: Annotated[bool, typer.Option("--expired", help="Only those that have expired.")] = False
 ) -> None:
     """Forget cached replies. What runs have recorded stays.
 

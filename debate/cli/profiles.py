@@ -14,8 +14,7 @@ if TYPE_CHECKING:
 
 def profiles(
     profile: Annotated[
-        str | None,
-        typer.Argument(metavar="NAME|PATH", help="A built-in profile, or a YAML file, to show in full."),
+        str | None, typer.Argument(metavar="NAME|PATH", help="A built-in profile, or a YAML file, to show in full.")
     ] = None,
 ) -> None:
     """List the built-in profiles, or show one in full.

@@ -14,8 +14,7 @@ from debate.cli.flags import settings_flags
 def run(
     evalset: Annotated[Path, typer.Argument(help="Eval set: JSON lines, CSV, parquet, or another of --format.")],
     config: Annotated[
-        Path | None,
-        typer.Option(help="YAML file of settings; flags override it.", rich_help_panel="Run"),
+        Path | None, typer.Option(help="YAML file of settings; flags override it.", rich_help_panel="Run")
     ] = None,
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Ask again for what failed, and only that.", rich_help_panel="Run")
