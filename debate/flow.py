@@ -200,13 +200,13 @@ class MemorySettings:
 
     collections: tuple[str, ...] = ()
     """Collections to search; empty means the agent's own, `profile/persona`."""
-    k: int = setting(5, "Most memories.", ge=1)
-    max_tokens: int | None = setting(None, "Most tokens of all their texts together.", ge=0)
+    k: int = setting(5, "Memories that are recalled, at most.", ge=1)
+    max_tokens: int | None = setting(None, "Tokens of all recalled texts together, at most.", ge=0)
     weights: Weights | None = None
     """Weights of relevance, recency and importance; None takes those of the memory."""
-    min_score: float | None = setting(None, "Only memories with at least this score.")
+    min_score: float | None = setting(None, "Recall memories with at least this score only.")
     kinds: tuple[MemoryKind, ...] = ()
-    """Only these kinds; empty is all."""
+    """Recall memories of these kinds only; empty is all."""
     sources: tuple[str, ...] = ()
     """Only from these sources; empty is all."""
     exclude_sources: tuple[str, ...] = ()

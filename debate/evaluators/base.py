@@ -96,11 +96,15 @@ class BaseEvaluator:
         ConfigError: for settings of the wrong type or out of bounds.
     """
 
-    selection: Literal["argmax", "sample"] = result_setting("argmax", "The best is selected, or drawn by probability.")
-    ties: Literal["first", "seeded"] = result_setting(
-        "first", "Of several best, the first is selected or one is drawn."
+    selection: Literal["argmax", "sample"] = result_setting(
+        "argmax", "Select the best candidate, or draw one by its probability."
     )
-    softmax_temperature: float = result_setting(1.0, "Of the softmax that makes probabilities of scores.", gt=0)
+    ties: Literal["first", "seeded"] = result_setting(
+        "first", "Of equally good candidates, select the first, or draw one by the seed."
+    )
+    softmax_temperature: float = result_setting(
+        1.0, "Temperature of the softmax that turns scores into probabilities.", gt=0
+    )
     name: str = field(init=False)
 
     def __post_init__(self) -> None:

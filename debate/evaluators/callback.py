@@ -57,8 +57,10 @@ class CallbackEvaluator(BaseEvaluator):
     )
     combined: bool = result_setting(False, "Whether one call scores all candidates.")
     takes: Literal["text", "task"] = result_setting("text", "What the function is given.")
-    on_error: Penalty | None = result_setting(None, "The score where scoring failed; None: unscored.")
-    seconds: float | None = result_setting(None, "How long one call may take.", gt=0)
+    on_error: Penalty | None = result_setting(
+        None, "The score of a candidate whose scoring failed; None leaves it unscored."
+    )
+    seconds: float | None = result_setting(None, "Seconds that one call may take.", gt=0)
     name: str = field(default="callback", init=False)
     asks_models: ClassVar[bool] = False
 

@@ -53,12 +53,12 @@ class PanelEvaluator(EnsembleEvaluator):
     threshold: float | None = result_setting(
         None, "With more agreement, `above` makes the score, else `below`; None is 0.8 for scores and 0.7 for ranks."
     )
-    above: Rule = result_setting("mean", "The rule above the threshold.")
+    above: Rule = result_setting("mean", "The rule that makes the score where agreement is above the threshold.")
     below: Rule | None = result_setting(
         None, "The rule below it; None is worst for scores, and for ranks weighted where there are weights, else mean."
     )
     weights: Mapping[str, float] | None = result_setting(None, "A weight per member, for the rule weighted.")
-    quorum: int | None = result_setting(None, "Members that must score a candidate; None: more than half.", ge=1)
+    quorum: int | None = result_setting(None, "Members that must score a candidate; None is more than half.", ge=1)
     reserves: Mapping[str, Evaluator] = setting(dict, "The evaluator that replaces a failed member, by its name.")
     name: str = field(default="panel", init=False)
 

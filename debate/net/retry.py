@@ -53,11 +53,13 @@ class TransportError(Exception):
 class RetryPolicy:
     """How long and how often a call is tried. Seconds throughout; a value out of range raises `ConfigError`."""
 
-    attempts: int = setting(5, "Most attempts of a call.", ge=1)
-    timeout: float = setting(120.0, "Of one attempt.", gt=0)
-    deadline: float = setting(600.0, "Of a call, with all its attempts and waits.", gt=0)
-    first_wait: float = setting(0.5, "Before the second attempt; doubled for each further one.", ge=0)
-    longest_wait: float = setting(60.0, "Also caps what a server asks for in Retry-After.", gt=0)
+    attempts: int = setting(5, "Attempts that are made of a call, at most.", ge=1)
+    timeout: float = setting(120.0, "Seconds that one attempt may take.", gt=0)
+    deadline: float = setting(600.0, "Seconds that a call may take, with all its attempts and waits.", gt=0)
+    first_wait: float = setting(0.5, "Seconds to wait before the second attempt; doubled for each further one.", ge=0)
+    longest_wait: float = setting(
+        60.0, "Longest wait in seconds; it also caps what a server asks for in Retry-After.", gt=0
+    )
     breaker: int = setting(
         20, "After this many failed attempts in a row, over all calls, the server is only probed; see `Retrier`.", ge=1
     )

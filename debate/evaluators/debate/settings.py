@@ -41,10 +41,12 @@ class DebateSettings(PromptingEvaluator):
         "A weight per component, in their order or by name; those left out, and None, take the profile's.",
         file_type=dict[str, float] | None,
     )
-    convergence: float | None = result_setting(0.1, "Stop after a round whose CV is at most this; None: never.", ge=0)
+    convergence: float | None = result_setting(
+        0.1, "Stop after a round whose CV is at most this; None never stops early.", ge=0
+    )
     over: Over = result_setting("agents", "Which coefficient of variation is taken; see `debate.convergence`.")
     min_rounds: int = result_setting(1, "The first round after which a debate may converge.", ge=1)
-    history: int | None = setting(None, "How many complete rounds an agent sees before the current; None: all.", ge=0)
+    history: int | None = setting(None, "Complete rounds that an agent sees before the current one; None is all.", ge=0)
     mode: Mode = setting(
         "sequential",
         "sequential: each agent sees all earlier turns (Yucha 2024). simultaneous: agents do not see the other turns "
@@ -56,7 +58,9 @@ class DebateSettings(PromptingEvaluator):
         "balanced: two debates, in an order and in its reverse, whose scores are averaged.",
     )
     method: Method = result_setting("article", "How scores are aggregated; see `debate.scoring.normalize_tensor`.")
-    quorum: int | None = result_setting(None, "Agents that a round needs to count; None: more than half.", ge=1)
+    quorum: int | None = result_setting(
+        None, "Agents that must have scored for a round to count; None is more than half.", ge=1
+    )
     history_scores: bool = setting(True, "Whether the history shows scores beside the comments.")
     blind_first_round: bool = setting(False, "Whether the agents do not see each other's turns in the first round.")
     token_budget: int | None = result_setting(None, "Stop after the round that reaches this many tokens.", ge=1)

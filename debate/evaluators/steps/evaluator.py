@@ -47,7 +47,9 @@ class StepEvaluator(BaseEvaluator):
 
     judge: StepJudge = setting(PromptedSteps, "Who scores the steps.")
     reduce: StepReduction = result_setting("min", "How step scores make the candidate's score.")
-    threshold: float | None = result_setting(None, "A step below it is wrong; None: the middle of the scale.")
+    threshold: float | None = result_setting(
+        None, "A step that scores below it is wrong; None is the middle of the scale."
+    )
     split: str | None = setting(None, "Regular expression between steps.")
     ask_solved: bool = setting(False, "Whether a prompted judge is also asked if a solution's last step completes it.")
     name: str = field(default="step", init=False)
