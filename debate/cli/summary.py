@@ -1,4 +1,4 @@
-"""What a run came to: one row a task, totals, and the accuracy against known best candidates.
+"""What a run came to: one row per task, totals, and the accuracy against known best candidates.
 
 Reads the results back from the run's store, so that it says the same of a run that was resumed.
 """

@@ -31,8 +31,14 @@ def settings_digest(evaluator: Evaluator) -> str:
     Raises:
         ConfigError: when `describe` returns something other than plain data.
     """
+    return _described(evaluator)[1]
+
+
+def _described(evaluator: Evaluator) -> tuple[dict[str, Any], str]:
+    """The evaluator's settings and their digest."""
     try:
-        return digest(evaluator.describe())
+        found = evaluator.describe()
+        return found, digest(found)
     except (TypeError, ValueError) as error:
         message = f"`describe` of {type(evaluator).__name__} must return plain data: {error}"
         raise ConfigError(message, field="evaluator") from None
@@ -68,16 +74,15 @@ class RunRegistry:
         """
         if run is None and self._given is None:
             return dict.fromkeys(map(id, evaluators), (None, ""))
-        settings = {id(evaluator): settings_digest(evaluator) for evaluator in evaluators}
+        described = {id(evaluator): _described(evaluator) for evaluator in evaluators}
+        settings = {key: each for key, (_, each) in described.items()}
         if not (run is None or isinstance(run, str)):
             return {key: (run, each) for key, each in settings.items()}
         if self._given is None:
             raise ConfigError("a run needs a store", field="run", hint='Engine(..., store="sqlite:///FILE")')
         several = len(set(settings.values())) > 1
         with self._lock:
-            return {
-                id(each): (self._run(run, each.describe(), several=several), settings[id(each)]) for each in evaluators
-            }
+            return {key: (self._run(run, each, several=several), its) for key, (each, its) in described.items()}
 
     def close(self) -> None:
         """Release the runs, and close the store if it was opened here."""
@@ -97,7 +102,7 @@ class RunRegistry:
         identity = {"evaluator": evaluator, "models": models}
         its_digest = digest(prompt_identity(identity))
         if name is None:
-            key = f"(one an evaluator) {its_digest}"
+            key = f"(one per evaluator) {its_digest}"
             name = self._runs[key][1].name if key in self._runs else new_run_name()
         else:
             key = name = f"{name}/{its_digest[:8]}" if several else name

@@ -65,6 +65,8 @@ class _Debate:
             scale=CELL_SCALE,
             history_scores=settings.history_scores,
         )
+        n_candidates = len(task.candidates)
+        self.samplings = [settings.sampling_of(persona, n_candidates) for persona in settings.personas]
         self.turns: list[Turn] = []
         self.cv: list[float] = []
         self.tokens = 0
@@ -142,7 +144,7 @@ class _Debate:
         persona, shown = self.settings.personas[i], self.ordering.shown(i)
         return Generate(
             prompt=prompt,
-            sampling=self.settings.sampling_of(persona, len(shown)),
+            sampling=self.samplings[i],
             schema=reply_schema(
                 list(shown),
                 self.components,
