@@ -211,7 +211,7 @@ class MemorySettings:
     """Only from these sources; empty is all."""
     exclude_sources: tuple[str, ...] = ()
     """Not from these, besides the task itself, which never reminds an agent of its own earlier debate."""
-    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any], hash=False)
     """Only memories whose metadata has all these values."""
 
     def __post_init__(self) -> None:

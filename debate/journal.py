@@ -76,7 +76,8 @@ class RunJournal(Protocol):
         `settings` is the digest of the evaluator's present settings.
 
         Raises:
-            TaskError: when the run has another task of that id.
+            TaskError: when the task holds what the record cannot keep.
+            RunMismatchError: when the run has another task of that id.
         """
         ...
 

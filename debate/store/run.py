@@ -17,7 +17,7 @@ from debate.flow import RunContext
 from debate.store.database import Database
 from debate.store.fork import calls_after, take_over
 from debate.store.queries import Totals, accuracy_by_group, kept_answers, kept_evaluation, totals
-from debate.store.serialization import as_task
+from debate.store.serialization import as_task, task_data
 from debate.store.tables import CALLS, EVALUATIONS, RUNS, TASKS
 from debate.store.task_journal import SqlTaskJournal, delete_evaluation
 from debate.store.tasks import add_task, add_tasks
@@ -149,15 +149,17 @@ class StoredRun:
         """What is recorded of a task so far; a new task is added to the run.
 
         Raises:
-            TaskError: when the run has another task of that id.
+            TaskError: when the task holds what the store cannot keep.
+            RunMismatchError: when the run has another task of that id.
         """
         read = self._read_ahead.pop(task.id, None)
         if read is not None and read.settings == settings:
             return read
-        return await self._database.arun(lambda connection: self._opened(connection, task, settings))
+        data = task_data(task)
+        return await self._database.arun(lambda connection: self._opened(connection, task, data, settings))
 
-    def _opened(self, connection: Connection, task: Task, settings: str) -> SqlTaskJournal:
-        position = add_task(connection, self._run_id, self.evalset_revision, task)
+    def _opened(self, connection: Connection, task: Task, data: dict[str, Any], settings: str) -> SqlTaskJournal:
+        position = add_task(connection, self._run_id, self.evalset_revision, task, data)
         row = connection.execute(self._with_evaluations().where(TASKS.c.position == position)).one()
         (kept,) = self._kept(connection, [row], settings)
         if row.settings == settings:
