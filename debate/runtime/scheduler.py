@@ -51,7 +51,7 @@ def with_unique_ids(tasks: Iterable[Task]) -> Iterator[Task]:
             while (name := f"{task.id}-{seen[task.id]}") in seen:
                 seen[task.id] += 1
             seen[name] = 1
-            yield Task(task.x, task.candidates, name, task.context, task.metadata)
+            yield Task(task.x, task.candidates, name, task.context, task.metadata, task.reference)
 
 
 async def stream(
