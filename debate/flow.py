@@ -269,8 +269,10 @@ def as_json(given: Mapping[str, Any] | None) -> dict[str, Any]:
     Raises:
         ConfigError: for what JSON cannot hold.
     """
+    if not given:
+        return {}
     try:
-        text = json.dumps(given or {}, ensure_ascii=False, sort_keys=True, allow_nan=False)
+        text = json.dumps(given, ensure_ascii=False, sort_keys=True, allow_nan=False)
         text.encode("utf-8")
         return cast("dict[str, Any]", json.loads(text))
     except (TypeError, ValueError, RecursionError) as error:
