@@ -16,7 +16,7 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, is_dataclass
+from dataclasses import asdict, dataclass, is_dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -514,8 +514,10 @@ def _order(call: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _plain_recall(request: Recall) -> Any:
-    """A recall as 0.1.0 wrote it: the order of its keys has no meaning, and shapes no hash."""
-    made = plain(request)
+    """A recall as 0.1.0 wrote it: the task by its id among the sources; the order of its keys has no meaning."""
+    made = plain(replace(request, task=None))
+    made["exclude_sources"] = [*([request.task.id] if request.task else []), *made["exclude_sources"]]
+    del made["task"]
     return {"collections": made["collections"], "queries": made["queries"], **made}
 
 
