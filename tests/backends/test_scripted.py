@@ -59,14 +59,6 @@ def test_an_exception_in_the_script_is_a_failed_call() -> None:
     assert caught.value.reason == "script_raised"
 
 
-@pytest.mark.parametrize("answer", [None, 1, b"1"])
-def test_an_answer_that_is_no_text_is_a_failed_call_that_says_so(answer: Any) -> None:
-    kind = type(answer).__name__
-    with pytest.raises(CallError, match=f"the script returned {kind}, neither a text nor a Completion") as caught:
-        asyncio.run(Scripted(lambda call: answer).generate(CALL))
-    assert caught.value.reason == "script_returned"
-
-
 @pytest.mark.parametrize("error", [BackendUnavailableError("gone"), CallError("context_length", "too long")])
 def test_a_script_may_fail_as_a_backend_does(error: Exception) -> None:
     def script(call: Call) -> str:
@@ -121,3 +113,18 @@ def test_the_labels_stand_in_the_order_in_which_the_agent_sees_the_candidates() 
         assert texts == sorted(texts, key=shown.index)
     orders = [list(call.info["labels"].values()) for call in script.calls]
     assert orders[1] == [*orders[0][1:], orders[0][0]]
+
+
+@pytest.mark.parametrize("answer", [None, b"7", 7, {"overall": "x"}])
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_script_that_returns_no_text_is_named_with_what_it_returned(answer: Any, is_async: bool) -> None:
+    async def later(call: Call) -> Any:
+        return answer
+
+    def forgetful(call: Call) -> Any:
+        return later(call) if is_async else answer
+
+    with pytest.raises(CallError) as caught:
+        asyncio.run(Scripted(forgetful).generate(CALL))
+    assert caught.value.reason == "script_returned"
+    assert f"forgetful returned {answer!r}, which is neither a text nor a Completion" in str(caught.value)
