@@ -17,7 +17,10 @@ def execute(settings: RunSettings, folder: Path, *, evalset: EvalSet | None, ret
     from debate.cli.progress import Progress
     from debate.cli.summary import print_summary
     from debate.jobs.run import Run
+    from debate.jobs.run_directory import RunDirectory
 
+    if (recorded := RunDirectory.read(folder)) is not None:
+        settings = settings.with_methods_of(recorded.identity)
     evaluator = settings.make_evaluator()
     job = Run(
         evalset=evalset, folder=folder, evaluator=evaluator, settings=settings, retry_failed=retry_failed, fork=fork

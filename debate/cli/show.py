@@ -125,6 +125,7 @@ def _find_task(evalset: Path, evaluation: Evaluation) -> Task:
 def _show_list(found: _Results) -> None:
     from debate.cli.console import line, open_console, table
     from debate.cli.render_debate import candidate
+    from debate.evaluation import top_of_scale
 
     made = table("task", "status", "stopped", "rounds", "selected", "score", right=(3, 4, 5))
     made.columns[0].overflow = "fold"
@@ -136,7 +137,7 @@ def _show_list(found: _Results) -> None:
             evaluation.stop_reason or "-",
             str(evaluation.rounds_run),
             candidate(selected),
-            "-" if selected is None else f"{evaluation.scores[selected]:.2f}",
+            "-" if selected is None else f"{evaluation.scores[selected]:.2f}{top_of_scale(evaluation)}",
         )
         made.add_row(*(line(cell) for cell in cells))
     if not made.rows:

@@ -29,6 +29,7 @@ class RunDirectory:
         store: the store's address; None is `run.sqlite` in the folder.
         settings: the settings that were given, by which `debate resume` goes on.
         evalset: what was read, for people and for `debate resume`.
+        identity: the evaluator and the models, as they were when the run was last worked on.
     """
 
     path: Path
@@ -36,6 +37,7 @@ class RunDirectory:
     store: str | None = None
     settings: Mapping[str, Any] | None = None
     evalset: Mapping[str, Any] | None = None
+    identity: Mapping[str, Any] | None = None
 
     @classmethod
     def new(cls, path: Path, store: str | None = None) -> Self:
@@ -52,7 +54,8 @@ class RunDirectory:
         file = path / "run.json"
         try:
             record = json.loads(file.read_text(encoding="utf-8"))
-            return cls(path, record["run"], record["store"], record["settings"], record["evalset"])
+            given = (record["run"], record["store"], record["settings"], record["evalset"])
+            return cls(path, *given, record.get("identity"))
         except (FileNotFoundError, NotADirectoryError):
             return None
         except (OSError, ValueError, KeyError, TypeError) as error:

@@ -18,6 +18,7 @@ from debate.memory.store import MemoryStore
 from debate.parsing.json_extract import extract_json
 from debate.parsing.json_values import Number
 from debate.parsing.schema import bounded_text, number_in, object_of
+from debate.selection import keep_best, tied_best
 from debate.templates import Templates, Trusted, delimiter_of
 from debate.types import Memory, Sampling, Task, Transcript, Turn
 
@@ -63,9 +64,9 @@ def _last_turns(evaluation: Evaluation) -> Iterable[Turn]:
 
 def _conclusion(task: Task, turn: Turn) -> str:
     scores = turn.scores.mean(axis=1)  # (J,)
-    best, worst = int(scores.argmax()), int(scores.argmin())
+    (best,), (worst,) = keep_best(scores, 1), keep_best(scores, 1, higher_is_better=False)
     said = [f'Asked "{_short(task.x)}", I found "{_short(task.candidates[best].text)}" best: {turn.comments[best]}']
-    if scores[worst] < scores[best]:
+    if worst not in (best, *tied_best(scores)):
         said.append(f'Worst was "{_short(task.candidates[worst].text)}": {turn.comments[worst]}')
     return " ".join(said)
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from debate import Engine, Evaluation, Task
@@ -15,7 +17,7 @@ from debate.errors import CallError
 from debate.memory import HashingEmbedder, MemoryStore
 from debate.memory.reflection import Insight, insights_schema, reflection, remember, write_insights
 from debate.testing import reply_for
-from debate.types import Memory
+from debate.types import Memory, Transcript
 from tests.required import required_module
 from tests.small_flows import debates, tasks
 
@@ -42,6 +44,15 @@ def test_each_agent_keeps_its_own_conclusions_once(store: MemoryStore) -> None:
     (found,) = store.recall("pair/Critic", "question 1", k=1)
     assert (found.kind, found.source) == ("episodic", "t1")
     assert found.text.startswith('Asked "question 1", I found "')
+
+
+def test_nobody_is_called_worst_where_means_tie_within_rounding(store: MemoryStore) -> None:
+    for name, scores in (("tied", [[0.1, 0.2], [0.3, 0.0]]), ("apart", [[0.1, 0.2], [0.4, 0.0]])):
+        ((task, evaluation),) = results(1)
+        turns = tuple(replace(turn, scores=np.array(scores)) for turn in evaluation.transcript)  # (J, K)
+        remember(store, [(task, replace(evaluation, transcript=Transcript(turns)))], name, "run")
+    (tied,), (apart,) = (store.recall(f"{name}/Critic", "question", k=1) for name in ("tied", "apart"))
+    assert ("Worst was" in tied.text, "Worst was" in apart.text) == (False, True)
 
 
 def test_a_task_does_not_remind_of_its_own_debate(store: MemoryStore) -> None:
