@@ -16,7 +16,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterable,
 from contextlib import aclosing
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from debate.backends.base import Backend, Call, backends_by_name, close_all, start_all
 from debate.backends.cached import Cached, Replies
@@ -290,9 +290,7 @@ class Engine:
         self, tasks: Collection[Task], evaluator: Evaluator | Sequence[Evaluator], run: InRun
     ) -> list[EvaluationRequest]:
         _check_tasks(tasks, Collection)
-        given: Any = evaluator
-        are_several = isinstance(given, Sequence) and not isinstance(given, str)
-        evaluators: list[Evaluator] = list(given) if are_several else [given] * len(tasks)
+        evaluators = _one_each(evaluator, len(tasks))
         if len(evaluators) != len(tasks):
             raise ConfigError(f"{len(tasks)} tasks and {len(evaluators)} evaluators do not pair up", field="evaluator")
         self.check(*evaluators)
@@ -331,6 +329,13 @@ class Engine:
                     field="model",
                     hint=f"it has {', '.join(map(repr, self.backends))}; pass {{model: backend}} to Engine",
                 )
+
+
+def _one_each(evaluator: Evaluator | Sequence[Evaluator], n: int) -> list[Evaluator]:
+    """The evaluators of n tasks, where one was given for all, or one for each. A text is left for `check` to refuse."""
+    if isinstance(evaluator, Sequence) and not isinstance(evaluator, str):
+        return list(evaluator)
+    return [cast("Evaluator", evaluator)] * n
 
 
 def _check_tasks(tasks: object, kind: type[Any]) -> None:

@@ -178,7 +178,7 @@ def test_the_same_task_at_once_is_paid_once_and_answered_to_all(store: Store, ru
 def test_the_same_task_from_many_threads_is_paid_once_and_answered_to_all(store: Store, run: str | None) -> None:
     script, (task,) = Recorder(slowly), tasks(1)
     with Engine(Scripted(script), store=store, seed=1) as engine, ThreadPoolExecutor(6) as threads:
-        found = list(threads.map(lambda each: engine.evaluate(each, debates(), run=run), [task] * 6))
+        found = [each.result() for each in [threads.submit(engine.evaluate, task, debates(), run) for _ in range(6)]]
     assert [plain(each) for each in found] == whole(debates(), n=1) * 6
     assert len(script.calls) == N_TURNS
 
