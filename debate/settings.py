@@ -102,7 +102,8 @@ class Declaration:
 
     def problem(self, value: object) -> str | None:
         """What keeps a value from having the type and lying within the bounds, or None where nothing does."""
-        if not any(_has_type(value, each) for each in self.members):
+        is_finite = not isinstance(value, float) or math.isfinite(value)
+        if not is_finite or not type_check(self.type)(value):
             return f"must be {self.expected or self._names}, got {value!r}"
         if isinstance(value, int | float) and not all(
             _BOUNDS[side][1](value, bound) for side, bound in self.bounds.items()
@@ -198,21 +199,28 @@ def _noun(annotation: Any) -> str:
     return f"one of {', '.join(options)}" if len(options) > 1 else options[0]
 
 
-def _has_type(value: object, annotation: Any) -> bool:
-    if get_origin(annotation) is Literal:
-        return isinstance(value, str) and value in get_args(annotation)
-    if annotation is float:
-        return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    if annotation is int:
-        return isinstance(value, int) and not isinstance(value, bool)
-    kind = get_origin(annotation) or annotation
-    if not getattr(kind, "_is_protocol", False):
-        return kind is Any or isinstance(value, kind)
-    return not isinstance(value, type) and all(hasattr(value, name) for name in _members(kind))
+@cache
+def type_check(annotation: Any) -> Callable[[Any], bool]:
+    """A test of whether a value has a type, as an annotation has it: a class, a protocol, `Literal`, a union, `tuple`.
 
-
-def _members(protocol: type[Any]) -> list[str]:
-    return [name for name in vars(protocol) if name == "__call__" or not name.startswith("_")]
+    True and False are no numbers, a whole number is a `float` too, and of mappings and lists the contents are not read.
+    """
+    kind, arguments = get_origin(annotation) or annotation, get_args(annotation)
+    if kind in (Union, UnionType):
+        checks = [type_check(each) for each in arguments]
+        return lambda value: any(check(value) for check in checks)
+    if kind is Literal:
+        return lambda value: isinstance(value, str) and value in arguments
+    if kind is tuple and arguments[1:] == (...,):
+        check = type_check(arguments[0])
+        return lambda value: isinstance(value, tuple) and all(map(check, cast("tuple[Any, ...]", value)))
+    if kind in (int, float):
+        numbers: Any = (int, float) if kind is float else int
+        return lambda value: isinstance(value, numbers) and not isinstance(value, bool)
+    if getattr(kind, "_is_protocol", False):
+        names = [name for name in vars(kind) if name == "__call__" or not name.startswith("_")]
+        return lambda value: not isinstance(value, type) and all(hasattr(value, name) for name in names)
+    return lambda value: kind is Any or isinstance(value, kind)
 
 
 def _remark(declared: Declaration) -> str:
