@@ -137,8 +137,9 @@ class Candidate:
 
     def __post_init__(self) -> None:
         _check_text(self.text, "text")
-        _check_text(self.id or "", "id")
-        _check_text(self.generator or "", "generator")
+        for name in ("id", "generator"):
+            if (value := getattr(self, name)) is not None:
+                _check_text(value, name)
         object.__setattr__(self, "metadata", _own_copy(self.metadata))
 
 

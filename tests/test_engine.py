@@ -368,6 +368,14 @@ def test_the_date_of_the_prompts_can_be_set() -> None:
     assert script.calls[0].info["text"] == "2026-01-31"
 
 
+def test_the_same_seed_and_date_give_the_same_evaluations_and_another_date_gives_others() -> None:
+    def evaluated(day: int) -> dict[str, Any]:
+        with Engine(Scripted(reply_for), seed=3, today=datetime.date(2026, 1, day)) as engine:
+            return plain(engine.evaluate(tasks(1)[0], debates()))
+
+    assert evaluated(30) == evaluated(30) != evaluated(31)
+
+
 # ---- plain generation
 
 

@@ -103,7 +103,13 @@ def test_a_task_that_cannot_be_evaluated_names_the_field(arguments: dict[str, An
 
 @pytest.mark.parametrize(
     ("arguments", "field"),
-    [({"text": 3}, "text"), ({"id": "\ud800"}, "id"), ({"generator": "\ud800"}, "generator")],
+    [
+        ({"text": 3}, "text"),
+        ({"id": 0}, "id"),
+        ({"generator": 0}, "generator"),
+        ({"id": "\ud800"}, "id"),
+        ({"generator": "\ud800"}, "generator"),
+    ],
 )
 def test_a_candidate_that_cannot_be_written_down_is_refused(arguments: dict[str, Any], field: str) -> None:
     fine: dict[str, Any] = {"text": "a"}

@@ -19,6 +19,9 @@ from debate.evaluators.base import Footprint
 from debate.flow import Completion
 
 _ENOUGH_REPLIES = 32
+_HINT = (
+    "what is recorded is kept: the same command, or the same call under the same `run`, goes on with a larger budget"
+)
 
 
 class Admission:
@@ -117,11 +120,9 @@ class Budget:
         """
         if self.tokens is not None and self.spent >= self.tokens:
             message = f"the run's budget of {self.tokens:,} tokens is used up ({self.spent:,})"
-            raise BudgetExceededError(message, hint="the same command with a larger one goes on from here")
+            raise BudgetExceededError(message, hint=_HINT)
         if self.seconds is not None and self._clock() - self._began >= self.seconds:
-            raise BudgetExceededError(
-                f"the run's {self.seconds:g} seconds are over", hint="the same command goes on from here"
-            )
+            raise BudgetExceededError(f"the run's {self.seconds:g} seconds are over", hint=_HINT)
 
     def spend(self, completion: Completion) -> None:
         """Count a reply; one out of a cache costs nothing."""
