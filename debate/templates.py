@@ -228,7 +228,7 @@ def _line_in(error: BaseException, path: Path) -> int | None:
 
 def task_delimiter(task: Task) -> str:
     """A word that marks where untrusted text begins and ends; drawn so that it does not occur in that text."""
-    return delimiter_of(task.x, *task.context, *(candidate.text for candidate in task.candidates))
+    return delimiter_of(task.x, *task.background, *(candidate.text for candidate in task.candidates))
 
 
 def delimiter_of(*texts: str) -> str:

@@ -11,9 +11,10 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import string
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Real
 from typing import Annotated, Any, ClassVar, Literal, cast, get_args
@@ -63,6 +64,8 @@ FORBID_UNKNOWN = {"extra": "forbid"}
 Status = Literal["ok", "partial", "failed"]
 ScoreStatus = Literal["ok", "failed", "skipped", "penalty", "duplicate"]
 """How a candidate came by its score: `failed` and `skipped` have none, `penalty` and `duplicate` were given theirs."""
+Verdict = Literal["right", "wrong", "tied", "unscored"]
+"""How an evaluation's choice stands to the label of its task."""
 StopReason = Literal["converged", "max_rounds", "token_budget", "time_budget", "failed"]
 
 
@@ -148,13 +151,18 @@ class Task:
     """An input `x` and the candidate responses to it.
 
     Strings are accepted as candidates. Without an `id`, the task is named by a hash of its content, which is the
-    same in every process. `context` holds further texts about the input (a reference, earlier steps). Lists and
-    mappings in `metadata` are copied; a store can keep them if they are plain JSON data.
+    same in every process. `context` holds further texts about the input, such as earlier steps; `reference` is an
+    answer that is known to be right, which every judge with a prompt of ours sees. Lists and mappings in `metadata` are
+    copied; a store can keep them if they are plain JSON data.
+
+    `best` is the label: the right candidate by index, by its letter ("A" is the first), by its id or its generator, or
+    a list of those that are equally right. It is kept as an index, or a sorted list of them, in `metadata["best"]`,
+    where it can be given too. No agent sees it.
+
+    >>> Task("What is 2 + 2?", ["4", "5"], reference="4", best=0)
 
     Raises:
-        TaskError: naming the field that is wrong.
-
-    >>> Task("What is 2 + 2?", ["4", "5"])
+        TaskError: for what is no task, and for a label that does not name candidates plainly.
     """
 
     x: str
@@ -162,6 +170,7 @@ class Task:
     id: str
     context: tuple[str, ...]
     metadata: Mapping[str, Any] = field(hash=False)
+    reference: str | None
     has_given_id: bool
 
     def __init__(
@@ -171,6 +180,9 @@ class Task:
         id: str | None = None,  # noqa: A002 - pinned name
         context: Iterable[str] = (),
         metadata: Mapping[str, Any] | None = None,
+        reference: str | None = None,
+        *,
+        best: Any = None,
     ) -> None:
         checked = tuple(_as_candidate(each, n) for n, each in enumerate(_in_order(candidates, "candidates")))
         if not checked:
@@ -180,17 +192,76 @@ class Task:
         _check_text(id or "", "id")
         x = _check_text(x, "x")
         texts = tuple(_check_text(text, f"context.{n}") for n, text in enumerate(_in_order(context, "context")))
+        reference = _check_text(reference or "", "reference") or None
         set_ = object.__setattr__
         set_(self, "x", x)
         set_(self, "candidates", checked)
         set_(self, "context", texts)
-        set_(self, "metadata", _own_copy(metadata))
+        set_(self, "metadata", _with_label(_own_copy(metadata), best, checked))
+        set_(self, "reference", reference)
         set_(self, "has_given_id", id is not None)
-        set_(self, "id", id if id is not None else _content_id(x, checked, texts))
+        set_(self, "id", id if id is not None else _content_id(x, checked, texts, reference))
 
     def renamed(self, id: str) -> Task:  # noqa: A002 - pinned name
         """The same task under an id that is given."""
-        return Task(self.x, self.candidates, id, self.context, self.metadata)
+        return Task(self.x, self.candidates, id, self.context, self.metadata, self.reference)
+
+    @property
+    def best(self) -> tuple[int, ...]:
+        """Indices of the right candidates; empty without a label."""
+        return labeled_best(self.metadata)
+
+    @property
+    def background(self) -> tuple[str, ...]:
+        """What judges are told about the input: the context, and after it the reference answer."""
+        return self.context if self.reference is None else (*self.context, f"Reference answer:\n{self.reference}")
+
+
+def labeled_best(metadata: Mapping[str, Any]) -> tuple[int, ...]:
+    """Indices of the right candidates, from the metadata of a task; empty without a label."""
+    label: int | list[int] | None = metadata.get("best")
+    return () if label is None else (label,) if isinstance(label, int) else tuple(label)
+
+
+def _with_label(metadata: Mapping[str, Any], best: Any, candidates: Sequence[Candidate]) -> dict[str, Any]:
+    """The metadata with a label that is an index or a sorted list of them; `best` was given beside it."""
+    inside = metadata.get("best")
+    if best is None and inside is None:
+        return dict(metadata)
+    given = {name: _indices(value, candidates, name) for name, value in (("metadata.best", inside), ("best", best))}
+    found = [label for label in given.values() if label]
+    if found[0] != found[-1]:
+        raise TaskError(f"contradicts metadata.best, which is {inside!r}", field="best", hint="give one of the two")
+    return {**metadata, "best": found[0] if len(found[0]) > 1 else found[0][0]}
+
+
+def _indices(label: Any, candidates: Sequence[Candidate], where: str) -> list[int]:
+    """The candidates that a label names; none without a label."""
+    if not isinstance(label, list | tuple):
+        return [] if label is None else [_index(label, candidates, where)]
+    several = cast("Sequence[Any]", label)
+    if not several:
+        raise TaskError("is an empty list", field=where, hint="leave it out where no right candidate is known")
+    return sorted({_index(each, candidates, f"{where}.{n}") for n, each in enumerate(several)})
+
+
+def _index(label: Any, candidates: Sequence[Candidate], where: str) -> int:
+    """The candidate that one label names."""
+    count = len(candidates)
+    if isinstance(label, str):
+        named = {j for j, each in enumerate(candidates) if label in (each.id, each.generator, _LETTERS.get(j))}
+        if len(named) == 1:
+            return named.pop()
+        problem = f"{label!r} names {'several candidates' if named else 'no candidate'}"
+    elif isinstance(label, int | float | np.integer) and not isinstance(label, bool) and label in range(count):
+        return int(cast("float", label))
+    else:
+        problem = f"must be the index of one of {count} candidates, got {label!r}"
+    raise TaskError(problem, field=where, hint=_LABEL_HINT)
+
+
+_LETTERS = dict(enumerate(string.ascii_uppercase))
+_LABEL_HINT = "it is an index from 0, a letter from A, the id or generator of one candidate, or a list of these"
 
 
 class UniqueIds:
@@ -267,8 +338,9 @@ def _check_text(text: object, where: str) -> str:
     return str(text)  # of numpy's strings, which are strings too
 
 
-def _content_id(x: str, candidates: tuple[Candidate, ...], context: tuple[str, ...]) -> str:
+def _content_id(x: str, candidates: tuple[Candidate, ...], context: tuple[str, ...], reference: str | None) -> str:
     content = [x, [[c.text, c.id, c.generator] for c in candidates], list(context)]
+    content += [] if reference is None else [reference]
     canonical = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
     return hashlib.blake2b(canonical.encode("utf-8"), digest_size=8).hexdigest()
 

@@ -128,6 +128,88 @@ def test_generators_and_arrays_of_texts_are_read_whole() -> None:
     assert [type(candidate.text) for candidate in task.candidates] == [str, str]
 
 
+AUTHORED = [Candidate("one", id="c1", generator="m0"), Candidate("two", id="c2", generator="m1"), "three"]
+
+
+@pytest.mark.parametrize(
+    ("label", "indices"),
+    [
+        (0, (0,)),
+        (2, (2,)),
+        (1.0, (1,)),
+        (np.int64(1), (1,)),
+        ("A", (0,)),
+        ("C", (2,)),
+        ("c2", (1,)),
+        ("m0", (0,)),
+        ([2, 0], (0, 2)),
+        (("B", 1), (1,)),
+        (["m1", "C"], (1, 2)),
+        (None, ()),
+    ],
+)
+def test_a_label_names_candidates_by_index_letter_id_or_generator(label: Any, indices: tuple[int, ...]) -> None:
+    beside, inside = Task("x", AUTHORED, best=label), Task("x", AUTHORED, metadata={"best": label, "k": 1})
+    assert beside.best == inside.best == indices
+    kept = None if not indices else indices[0] if len(indices) == 1 else list(indices)
+    assert beside.metadata.get("best") == kept
+    assert inside.metadata == {"best": kept, "k": 1}
+    assert Task("x", AUTHORED, metadata=inside.metadata, best=beside.metadata.get("best")).best == indices
+
+
+@pytest.mark.parametrize(
+    ("label", "field", "says"),
+    [
+        (3, "best", "one of 3 candidates, got 3"),
+        (-1, "best", "got -1"),
+        (0.5, "best", "got 0.5"),
+        (NAN, "best", "got nan"),
+        (True, "best", "got True"),
+        ({"index": 0}, "best", "got {'index': 0}"),
+        ("D", "best", "'D' names no candidate"),
+        ("a", "best", "'a' names no candidate"),
+        ("1", "best", "'1' names no candidate"),
+        ("", "best", "'' names no candidate"),
+        ([], "best", "empty list"),
+        ([0, "Z"], "best.1", "'Z' names no candidate"),
+        ([0, [1]], "best.1", "got [1]"),
+    ],
+)
+def test_a_label_without_a_plain_meaning_is_refused(label: Any, field: str, says: str) -> None:
+    places: list[tuple[dict[str, Any], str]] = [
+        ({"best": label}, field),
+        ({"metadata": {"best": label}}, f"metadata.{field}"),
+    ]
+    for given, where in places:
+        with pytest.raises(TaskError) as caught:
+            Task("x", AUTHORED, **given)
+        assert caught.value.field == where
+        assert says in str(caught.value)
+
+
+def test_a_letter_that_is_another_candidates_id_is_refused() -> None:
+    with pytest.raises(TaskError, match="'A' names several candidates"):
+        Task("x", [Candidate("one", id="B"), Candidate("two", id="A")], best="A")
+    assert Task("x", [Candidate("one", id="A"), Candidate("two", id="B")], best="A").best == (0,)
+
+
+def test_two_labels_must_agree() -> None:
+    assert Task("x", ["a", "b"], metadata={"best": "B"}, best=1).best == (1,)
+    with pytest.raises(TaskError, match=r"best: contradicts metadata\.best, which is 0"):
+        Task("x", ["a", "b"], metadata={"best": 0}, best=1)
+
+
+def test_a_reference_is_content_and_a_label_is_not() -> None:
+    plain, referred = Task("x", ["a", "b"]), Task("x", ["a", "b"], reference="r")
+    assert Task("x", ["a", "b"], best=1).id == plain.id
+    assert len({plain.id, referred.id, Task("x", ["a", "b"], context=["r"]).id}) == 3
+    assert (plain.background, referred.background) == ((), ("Reference answer:\nr",))
+    assert (referred.context, Task("x", ["a"], None, ["c"], None, "r").background[0]) == ((), "c")
+    assert Task("x", ["a", "b"], reference="").id == plain.id
+    with pytest.raises(TaskError, match="reference: must be a string, got int"):
+        Task("x", ["a"], reference=3)  # pyright: ignore[reportArgumentType]
+
+
 def test_the_task_keeps_its_own_copies_at_every_depth() -> None:
     candidates, about = ["a"], {"steps": ["one"]}
     metadata: dict[str, Any] = {"k": 1, "deep": [{"rows": [1]}]}

@@ -122,8 +122,9 @@ class CrossEvaluator(EnsembleEvaluator):
 
 
 def _part(task: Task, indices: Sequence[int]) -> Task:
-    """The task with some of its candidates."""
-    return Task(task.x, [task.candidates[j] for j in indices], task.id, task.context, task.metadata)
+    """The task with some of its candidates, without the label, whose indices are those of all."""
+    metadata = {key: value for key, value in task.metadata.items() if key != "best"}
+    return Task(task.x, [task.candidates[j] for j in indices], task.id, task.context, metadata, task.reference)
 
 
 def _mean(matrix: FloatArray) -> FloatArray:

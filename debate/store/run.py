@@ -6,7 +6,7 @@ Works in chunks of tasks, so that its memory does not grow with their number.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, TypeVar
 
@@ -33,6 +33,7 @@ class StoredRun:
 
     Attributes:
         started_at: when the run began, in seconds since 1970; a memory counts ages to this moment.
+        identity: what shapes its prompts, as plain data; under `evaluator` what the evaluator says in `describe()`.
         about: what was recorded for people: eval set, settings, versions.
         evalset_revision: how many versions of its eval set the run has read; only tasks of the latest are pending. 0
             where tasks come one by one from the API.
@@ -42,6 +43,7 @@ class StoredRun:
         self.name: str = row.name
         self.context = RunContext(row.seed, row.today)
         self.started_at: float = row.created_at
+        self.identity: Mapping[str, Any] = row.identity
         self.about = row.about
         self.evalset_revision = int(row.about.get("evalset_revision", 0))
         self._database = database

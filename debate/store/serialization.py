@@ -39,13 +39,14 @@ def task_data(task: Task) -> Row:
     except (TypeError, ValueError, RecursionError) as error:
         problem = f"task {task.id!r} cannot be recorded, as its metadata are no plain JSON data: {error}"
         raise TaskError(problem, field="metadata") from None
-    return {"x": task.x, "candidates": candidates, "context": list(task.context), "metadata": dict(task.metadata)}
+    data = {"x": task.x, "candidates": candidates, "context": list(task.context), "metadata": dict(task.metadata)}
+    return data if task.reference is None else {**data, "reference": task.reference}
 
 
 def as_task(task_id: str, data: Mapping[str, Any]) -> Task:
     """The task that `task_data` was called on."""
     candidates = [Candidate(**each) for each in data["candidates"]]
-    return Task(data["x"], candidates, task_id, data["context"], data["metadata"])
+    return Task(data["x"], candidates, task_id, data["context"], data["metadata"], data.get("reference"))
 
 
 def task_row(task: Task, data: Row, place: str | None) -> Row:
@@ -55,9 +56,8 @@ def task_row(task: Task, data: Row, place: str | None) -> Row:
 
 def content_hash(data: Row) -> str:
     """Of what the task asks: metadata may change without changing the task."""
-    return digest(
-        data["x"], [[one["text"], one["id"], one["generator"]] for one in data["candidates"]], data["context"]
-    )
+    candidates = [[one["text"], one["id"], one["generator"]] for one in data["candidates"]]
+    return digest(data["x"], candidates, data["context"], *([data["reference"]] if "reference" in data else ()))
 
 
 def call_row(key: CallKey, call: Call | Recall, answer: Answer) -> Row:

@@ -173,11 +173,19 @@ def test_only_the_tasks_of_the_latest_revision_are_pending(store: Store) -> None
 
 def test_a_task_comes_back_whole(store: Store) -> None:
     candidates = [Candidate("a\0b", "one", "m", {"k": [1, None]}), Candidate("é\u2028")]
-    task = Task("x\0", candidates, "t", ["ctx"], {"best": 1, "deep": {"ß": 1.5}})
+    task = Task("x\0", candidates, "t", ["ctx"], {"best": 1, "deep": {"ß": 1.5}}, "the\0 answer")
     record = store.run("r", IDENTITY)
     record.read_evalset(placed(task), dict)
     (found,) = record.pending("s")
     assert found == task
+
+
+def test_another_reference_is_another_task(store: Store) -> None:
+    record = store.run("r", IDENTITY)
+    record.read_evalset(placed(Task("x", ["a"], "t", reference="r")), dict)
+    for reference in (None, "s"):
+        with pytest.raises(TaskError, match="another task of the id 't'"):
+            record.read_evalset(placed(Task("x", ["a"], "t", reference=reference)), dict)
 
 
 def test_metadata_may_change_without_changing_the_task(store: Store) -> None:

@@ -131,7 +131,7 @@ class DebateSettings(PromptingEvaluator):
 
     def footprint(self, task: Task) -> Footprint:
         """Upper bound of a debate's prompts: the last one shows all turns; candidate orders share no prefix."""
-        texts = [task.x, *task.context, *(candidate.text for candidate in task.candidates)]
+        texts = [task.x, *task.background, *(candidate.text for candidate in task.candidates)]
         rules = 2000 + sum(len(component.description) for component in self.components)
         longest_role = max(len(persona.role) for persona in self.personas)
         samplings = [self.sampling_of(persona, len(task.candidates)) for persona in self.personas]
