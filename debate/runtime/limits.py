@@ -20,7 +20,7 @@ from debate.flow import Completion
 
 _ENOUGH_REPLIES = 32
 _HINT = (
-    "what is recorded is kept: the same command, or the same call under the same `run`, goes on with a larger budget"
+    "what is recorded is kept: with a larger budget the same command, or the same call under the same `run`, goes on"
 )
 
 

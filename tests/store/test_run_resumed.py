@@ -385,7 +385,7 @@ def test_what_was_recalled_is_recorded_with_its_parts_and_recalled_once(store: S
 
 def test_a_budget_of_tokens_holds_over_sessions_and_loses_nothing(store: Store) -> None:
     evaluator, n = debates(), 3
-    with pytest.raises(BudgetExceededError, match="(?s)budget of 1 tokens.*the same call under the same `run`"):
+    with pytest.raises(BudgetExceededError, match=r"(?s)budget of 1 tokens.*the same call under the same `run`"):
         list(streamed(store, evaluator, Budget(1)))
     spent = read(store).tokens_spent()
     assert spent > 0
