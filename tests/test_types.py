@@ -106,8 +106,8 @@ def test_a_task_that_cannot_be_evaluated_names_the_field(arguments: dict[str, An
     [
         ({"text": 3}, "text"),
         ({"id": 0}, "id"),
-        ({"generator": 0}, "generator"),
         ({"id": "\ud800"}, "id"),
+        ({"generator": 0}, "generator"),
         ({"generator": "\ud800"}, "generator"),
     ],
 )
