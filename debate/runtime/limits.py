@@ -14,9 +14,10 @@ from collections.abc import Callable
 from typing import Self
 
 from debate.backends.base import Capacity
-from debate.errors import BudgetExceededError, ConfigError
+from debate.errors import BudgetExceededError
 from debate.evaluators.base import Footprint
 from debate.flow import Completion
+from debate.settings import check_value
 
 _ENOUGH_REPLIES = 32
 _HINT = (
@@ -103,11 +104,8 @@ class Budget:
         spent: int = 0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        for name, value in (("tokens", tokens), ("seconds", seconds)):
-            if value is not None and value <= 0:
-                raise ConfigError(f"must be above 0, or None, got {value}", field=name)
-        self.tokens = tokens
-        self.seconds = seconds
+        self.tokens: int | None = check_value("tokens", tokens, int | None, gt=0)
+        self.seconds: float | None = check_value("seconds", seconds, float | None, gt=0)
         self.spent = spent
         self._clock = clock
         self._began = clock()
