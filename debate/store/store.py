@@ -14,6 +14,7 @@ from sqlalchemy import Connection, insert, select, update
 
 from debate.errors import ConfigError, RunMismatchError
 from debate.files import this_process
+from debate.settings import check_value
 from debate.store.database import Database
 from debate.store.identity import differences, prompt_identity
 from debate.store.lease import take_lease
@@ -40,7 +41,7 @@ class Store:
     """
 
     def __init__(self, url: str | Path) -> None:
-        self._database = Database(str(url))
+        self._database = Database(str(check_value("store", url, str | Path)))
         self._leases = ExitStack()
 
     def __enter__(self) -> Self:
