@@ -110,6 +110,7 @@ class Run:
                 if self.fork and folder.is_new:
                     session.inherit()
                 folder.write(seed=seed, today=record.context.today, identity=identity)
+                record.note(settings=folder.kept_settings)
                 session.run_to_the_end()
                 return folder, record.totals()
         except InputError:
@@ -123,9 +124,8 @@ class Run:
         settings_digest(self.evaluator)
         if sqlite_file(url := normalize_url(folder.store_url)) is None and url.get_backend_name() == "sqlite":
             raise ConfigError("a store in memory ends with the run", field="store", hint="give a file")
-        if folder.is_new:
-            with recalling(self.settings.memory, 0.0, backends):
-                pass
+        if self.settings.memory not in (None, BUILT_IN):
+            normalize_url(self.settings.memory, "memory")
 
     def _open_store(self, folder: RunDirectory) -> Store:
         """The store, which is made for a run that has recorded nothing yet."""
@@ -166,9 +166,7 @@ class _Session:
             return
         if unknown := sorted(results.finished() - {*known}):
             more = f" and {len(unknown) - 1} more" if len(unknown) > 1 else ""
-            problem = (
-                f"{results.path}: the store {self.folder.store_url} does not know the result of {unknown[0]!r}{more}"
-            )
+            problem = f"{results.path}: the run's store does not know the result of {unknown[0]!r}{more}"
             raise StoreError(problem, hint="put the store back, or give another --out; nothing was changed")
 
     def read_evalset(self) -> None:

@@ -20,6 +20,7 @@ from debate.files import PRIVATE_FILE, PRIVATE_FOLDER, write_text
 from debate.registry import version_of
 from debate.sql.connect import normalize_url, sqlite_file, without_password
 from debate.store import Store
+from debate.store.identity import differences
 from debate.yaml_files import Located, as_input_error
 
 RECORD_FILE, STORE_FILE, RESULTS_FILE = "run.json", "run.sqlite", "results.jsonl"
@@ -107,7 +108,17 @@ class RunDirectory:
         if self.name in store.runs():
             return store
         store.close()
-        raise StoreError(f"{self.store_url}: the store does not hold the run {self.name!r}", hint=self._lost)
+        raise StoreError(f"{store.place}: the store does not hold the run {self.name!r}", hint=self._lost)
+
+    def changes(self) -> list[str]:
+        """How its settings differ from those that its store has of it; none where the store has none.
+
+        Raises:
+            StoreError: as `open_store`.
+        """
+        with self.open_store() as store:
+            recorded = store.read(self.name).about.get("settings")
+        return [] if recorded is None else differences(recorded, self.kept_settings)
 
     @property
     def _lost(self) -> str:
@@ -177,7 +188,7 @@ class RunDirectory:
         record = {
             "run": self.name,
             "store": None if self.store is None else without_password(self.store),
-            "settings": self._settings_to_keep(),
+            "settings": self.kept_settings,
             "evalset": self.evalset,
             **more,
             "versions": versions(),
@@ -185,7 +196,9 @@ class RunDirectory:
         text = json.dumps(record, indent=2, ensure_ascii=False, default=str) + "\n"
         write_text(self.path / RECORD_FILE, text, PRIVATE_FILE)
 
-    def _settings_to_keep(self) -> dict[str, Any]:
+    @property
+    def kept_settings(self) -> dict[str, Any]:
+        """The settings as they are written down: without the store, which has a place of its own, and passwords."""
         kept = {key: value for key, value in (self.settings or {}).items() if key != "store"}
         return {**kept, **({"memory": without_password(kept["memory"])} if kept.get("memory") else {})}
 

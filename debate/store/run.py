@@ -64,6 +64,13 @@ class StoredRun:
         if self._lease is not None:
             self._lease.close()
 
+    def note(self, **about: Any) -> None:
+        """Add to what is recorded of the run for people."""
+        if self.about != (noted := {**self.about, **about}):
+            self.about = noted
+            here = update(RUNS).where(RUNS.c.id == self._run_id).values(about=noted)
+            self._database.run(lambda connection: connection.execute(here))
+
     # ---- tasks
 
     def read_evalset(self, tasks: Iterable[tuple[Task, str | None, int | None]], about: Callable[[], Any]) -> int:
@@ -82,7 +89,7 @@ class StoredRun:
             if not has_answers(connection, self._run_id):
                 delete_records(connection, self._run_id)
             count = add_tasks(connection, self._run_id, revision, tasks)
-            self.about = {**about(), "evalset_revision": revision}
+            self.about = {**self.about, **about(), "evalset_revision": revision}
             connection.execute(update(RUNS).where(RUNS.c.id == self._run_id).values(about=self.about))
             return count
 

@@ -44,6 +44,11 @@ class Store:
         self._database = Database(str(url))
         self._leases = ExitStack()
 
+    @property
+    def place(self) -> str:
+        """The file, or the server's address without its password."""
+        return self._database.place
+
     def __enter__(self) -> Self:
         return self
 
