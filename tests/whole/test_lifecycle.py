@@ -344,6 +344,32 @@ def test_a_stream_whose_engine_was_closed_is_not_taken_for_complete() -> None:
     assert said(scene) == ["the engine was closed"] * 2
 
 
+def test_a_stream_that_is_let_go_while_its_engine_is_closed_leaves_no_thread_behind() -> None:
+    scene = """
+    async def script(call):
+        if call.info["task_id"] != "t0":
+            try:
+                await asyncio.sleep(60)
+            finally:
+                await asyncio.sleep(0.5)
+        return "1"
+
+    engine = Engine(Scripted(script))
+    unfinished = engine.iter_evaluate((task for task in tasks(3)), asks(1))
+    print(next(unfinished).status)
+    closing = threading.Thread(target=engine.close)
+    closing.start()
+    time.sleep(0.2)
+    del unfinished
+    closing.join()
+    for _ in range(100):
+        if threading.active_count() > 1:
+            time.sleep(0.02)
+    print(*(thread.name for thread in threading.enumerate()))
+    """
+    assert said(scene) == ["ok", "MainThread"]
+
+
 def test_what_is_under_way_ends_before_its_backend_is_closed() -> None:
     scene = """
     async def script(call):
