@@ -5,15 +5,19 @@ All questions are put to the database, so that an eval set of any length is read
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import chain, count, islice
+from typing import Any
 
 from sqlalchemy import Connection, func, insert, select, update
 
 from debate.errors import TaskError
-from debate.store.serialization import Row, content_hash, task_data, task_row
-from debate.store.tables import TASKS
+from debate.evaluation import Evaluation
+from debate.files import json_text
+from debate.store.serialization import Row, content_hash, label_columns, task_data, task_row
+from debate.store.tables import EVALUATIONS, TASKS
 from debate.types import Task
 
 _CHUNK = 500
@@ -24,10 +28,11 @@ def add_task(connection: Connection, run_id: int, revision: int, task: Task) -> 
     """The position of one task, which is added when it is new."""
     data = task_data(task)
     same_id = (TASKS.c.run_id == run_id) & (TASKS.c.task_id == task.id)
-    row = connection.execute(select(TASKS.c.position, TASKS.c.content_hash).where(same_id)).first()
+    row = connection.execute(select(TASKS.c.position, TASKS.c.content_hash, TASKS.c.data).where(same_id)).first()
     if row is not None:
         if row.content_hash != content_hash(data):
             raise _another(task.id, None, None)
+        _take_metadata(connection, run_id, row.position, row.data, task.metadata)
         return row.position
     position = _next_position(connection, run_id)
     added = {**task_row(task, data, None), "run_id": run_id, "position": position, "evalset_revision": revision}
@@ -58,7 +63,8 @@ class _Known:
     content_hash: str
     place: str | None
     revision: int
-    position: int = -1
+    position: int
+    data: Row
 
 
 @dataclass(slots=True)
@@ -82,13 +88,14 @@ class _Adding:
             if (before := known.get(name)) is None:
                 row = {**task_row(task, data, place), "task_id": name}
                 new.append({**row, "run_id": self.run_id, "position": self.position, "evalset_revision": self.revision})
-                known[name] = _Known(row["content_hash"], place, self.revision)
+                known[name] = _Known(row["content_hash"], place, self.revision, self.position, data)
                 self.position += 1
             elif before.content_hash != content_hash(data):
                 raise _another(name, file, line)
             else:
                 before.revision = self.revision
                 again.append(before.position)
+                _take_metadata(self.connection, self.run_id, before.position, before.data, task.metadata)
         if new:
             self.connection.execute(insert(TASKS), new)
         if again:
@@ -96,8 +103,8 @@ class _Adding:
             self.connection.execute(update(TASKS).where(here).values(evalset_revision=self.revision))
 
     def _known(self, names: list[str]) -> dict[str, _Known]:
-        columns = (TASKS.c.task_id, TASKS.c.content_hash, TASKS.c.place, TASKS.c.evalset_revision, TASKS.c.position)
-        query = select(*columns).where(TASKS.c.run_id == self.run_id, TASKS.c.task_id.in_(names))
+        columns = (TASKS.c.content_hash, TASKS.c.place, TASKS.c.evalset_revision, TASKS.c.position, TASKS.c.data)
+        query = select(TASKS.c.task_id, *columns).where(TASKS.c.run_id == self.run_id, TASKS.c.task_id.in_(names))
         return {row.task_id: _Known(*row[1:]) for row in self.connection.execute(query)}
 
     def _name(self, task: Task, file: str | None, line: int | None, known: dict[str, _Known]) -> str:
@@ -111,6 +118,22 @@ class _Adding:
                 first = f", first at {before.place}" if before.place else ""
                 raise TaskError(f"{task.id!r} is a duplicate{first}", file=file, line=line, field="id")
         raise AssertionError  # the names never end
+
+
+def _take_metadata(connection: Connection, run_id: int, position: int, data: Row, metadata: Mapping[str, Any]) -> None:
+    """Give a task that the run has the metadata of now, label and group, and its evaluation what follows from them.
+
+    The metadata of candidates, which step judges read, stay as they were recorded.
+    """
+    if json_text(dict(metadata)) == json_text(data["metadata"]):
+        return
+    task = (TASKS.c.run_id == run_id) & (TASKS.c.position == position)
+    connection.execute(update(TASKS).where(task).values(data={**data, "metadata": dict(metadata)}))
+    evaluation = (EVALUATIONS.c.run_id == run_id) & (EVALUATIONS.c.position == position)
+    found = connection.execute(select(EVALUATIONS.c.data).where(evaluation)).scalar()
+    if found is not None:
+        columns = label_columns(Evaluation.from_dict(json.loads(found)), metadata)
+        connection.execute(update(EVALUATIONS).where(evaluation).values(columns))
 
 
 def _another(name: str, file: str | None, line: int | None) -> TaskError:
