@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeVar, cast, g
 
 from debate.errors import ConfigError, ReplyError
 from debate.settings import check_settings, setting
-from debate.types import Failure, InvalidReply, Memory, Sampling, Usage
+from debate.types import Failure, InvalidReply, Memory, Sampling, Task, Usage
 
 T = TypeVar("T")
 Chat = str | Sequence[Mapping[str, str]]
@@ -210,8 +210,8 @@ class MemorySettings:
     sources: tuple[str, ...] = ()
     """Only from these sources; empty is all."""
     exclude_sources: tuple[str, ...] = ()
-    """Not from these, besides the task itself, which never reminds an agent of its own earlier debate."""
-    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Not from these."""
+    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any], hash=False)
     """Only memories whose metadata has all these values."""
 
     def __post_init__(self) -> None:
@@ -243,6 +243,8 @@ class Recall(MemorySettings):
 
     queries: tuple[str, ...]
     """Several views of the question; the best match among them counts."""
+    task: Task | None = None
+    """The task that is evaluated: what came of it is not recalled, so that no task reminds of its own evaluation."""
 
 
 def as_texts(given: str | Sequence[str]) -> tuple[str, ...]:

@@ -13,8 +13,10 @@ import json
 import math
 import string
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Annotated, Any, ClassVar, Literal, cast, get_args
 
 import numpy as np
@@ -108,6 +110,12 @@ class Scale:
     higher_is_better: bool = True
 
     def __post_init__(self) -> None:
+        for name in ("low", "high"):
+            number: object = getattr(self, name)
+            if isinstance(number, bool) or not isinstance(number, Real):
+                raise ConfigError(f"must be a number, got {number!r}", field=f"scale.{name}")
+            if isinstance(number, np.generic):
+                object.__setattr__(self, name, number.item())
         if not self.low < self.high or math.isinf(self.low):
             raise ConfigError(f"a scale needs low < high, got {self.low} and {self.high}", field="scale")
 
@@ -128,12 +136,13 @@ class Candidate:
     id: str | None = None
     generator: str | None = None
     """Name of the model or person that wrote it, where known."""
-    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any], hash=False)
 
     def __post_init__(self) -> None:
         _check_text(self.text, "text")
         _check_text(self.id or "", "id")
         _check_text(self.generator or "", "generator")
+        object.__setattr__(self, "metadata", _own_copy(self.metadata))
 
 
 @dataclass(frozen=True, init=False)
@@ -142,7 +151,8 @@ class Task:
 
     Strings are accepted as candidates. Without an `id`, the task is named by a hash of its content, which is the
     same in every process. `context` holds further texts about the input, such as earlier steps; `reference` is an
-    answer that is known to be right, which every judge with a prompt of ours sees.
+    answer that is known to be right, which every judge with a prompt of ours sees. Lists and mappings in `metadata` are
+    copied; a store can keep them if they are plain JSON data.
 
     `best` is the label: the right candidate by index, by its letter ("A" is the first), by its id or its generator, or
     a list of those that are equally right. It is kept as an index, or a sorted list of them, in `metadata["best"]`,
@@ -158,43 +168,42 @@ class Task:
     candidates: tuple[Candidate, ...]
     id: str
     context: tuple[str, ...]
-    metadata: Mapping[str, Any]
+    metadata: Mapping[str, Any] = field(hash=False)
     reference: str | None
     has_given_id: bool
 
     def __init__(
         self,
         x: str,
-        candidates: Sequence[str | Candidate],
+        candidates: Iterable[str | Candidate],
         id: str | None = None,  # noqa: A002 - pinned name
-        context: Sequence[str] = (),
+        context: Iterable[str] = (),
         metadata: Mapping[str, Any] | None = None,
         reference: str | None = None,
         *,
         best: Any = None,
     ) -> None:
-        if isinstance(candidates, str):
-            raise TaskError("must be a list of responses, not one string", field="candidates")
-        if not candidates:
+        checked = tuple(_as_candidate(each, n) for n, each in enumerate(_in_order(candidates, "candidates")))
+        if not checked:
             raise TaskError("is empty: a task needs at least one candidate", field="candidates")
-        if isinstance(context, str):
-            raise TaskError("must be a list of texts, not one string", field="context")
         if id is not None and (not isinstance(id, str) or not id.strip()):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise TaskError("must be a non-empty string", field="id")
         _check_text(id or "", "id")
-        _check_text(x, "x")
-        for n, text in enumerate(context):
-            _check_text(text, f"context.{n}")
-        _check_text(reference or "", "reference")
-        checked = tuple(_as_candidate(candidate, n) for n, candidate in enumerate(candidates))
+        x = _check_text(x, "x")
+        texts = tuple(_check_text(text, f"context.{n}") for n, text in enumerate(_in_order(context, "context")))
+        reference = _check_text(reference or "", "reference") or None
         set_ = object.__setattr__
         set_(self, "x", x)
         set_(self, "candidates", checked)
-        set_(self, "context", tuple(context))
-        set_(self, "metadata", _with_label(metadata or {}, best, checked))
-        set_(self, "reference", reference or None)
+        set_(self, "context", texts)
+        set_(self, "metadata", _with_label(_own_copy(metadata), best, checked))
+        set_(self, "reference", reference)
         set_(self, "has_given_id", id is not None)
-        set_(self, "id", id if id is not None else _content_id(x, checked, tuple(context), reference or None))
+        set_(self, "id", id if id is not None else _content_id(x, checked, texts, reference))
+
+    def renamed(self, id: str) -> Task:  # noqa: A002 - pinned name
+        """The same task under an id that is given."""
+        return Task(self.x, self.candidates, id, self.context, self.metadata, self.reference)
 
     @property
     def best(self) -> tuple[int, ...]:
@@ -254,14 +263,69 @@ _LETTERS = dict(enumerate(string.ascii_uppercase))
 _LABEL_HINT = "it is an index from 0, a letter from A, the id or generator of one candidate, or a list of these"
 
 
-def _as_candidate(candidate: str | Candidate, n: int) -> Candidate:
+class UniqueIds:
+    """Gives every task of a batch or an eval set an id of its own.
+
+    Args:
+        is_taken: whether an earlier task has this id.
+    """
+
+    def __init__(self, is_taken: Callable[[str], bool]) -> None:
+        self._is_taken = is_taken
+        self._numbers: Counter[str] = Counter()
+
+    def of(self, task: Task) -> str:
+        """The task's id; of equal tasks without a given id, later ones get `-2`, `-3`, ...
+
+        Raises:
+            TaskError: when its id was given and is taken.
+        """
+        if not self._is_taken(task.id):
+            return task.id
+        if task.has_given_id:
+            hint = "leave out the ids, and tasks are known by their content"
+            raise TaskError(f"duplicate id {task.id!r}", field="id", hint=hint)
+        number = self._numbers[task.id] or 2
+        while self._is_taken(name := f"{task.id}-{number}"):
+            number += 1
+        self._numbers[task.id] = number + 1
+        return name
+
+
+def _in_order(given: Any, name: str) -> Any:
+    """What was given for a list of texts: a list, a generator, an array, but nothing without an order of its own."""
+    if isinstance(given, str | bytes):
+        raise TaskError("must be a list of texts, not one string", field=name, hint="put it in [ ]")
+    if isinstance(given, set | frozenset | Mapping) or not isinstance(given, Iterable):
+        kind = type(cast("object", given)).__name__
+        raise TaskError(f"must be a list of texts in an order, got {kind}", field=name)
+    return cast("Any", given)
+
+
+def _own_copy(metadata: object) -> dict[str, Any]:
+    """A copy whose lists and mappings are its own at every depth; what else it holds is shared."""
+    try:
+        copied = _copied({} if metadata is None else metadata)
+    except RecursionError:
+        raise TaskError("holds itself, or is nested too deeply", field="metadata") from None
+    if not isinstance(copied, dict):
+        raise TaskError(f"must be a mapping, got {type(metadata).__name__}", field="metadata")
+    return cast("dict[str, Any]", copied)
+
+
+def _copied(data: Any) -> Any:
+    if isinstance(data, Mapping):
+        return {key: _copied(value) for key, value in cast("Mapping[Any, Any]", data).items()}
+    return [_copied(each) for each in cast("list[Any]", data)] if isinstance(data, list) else data
+
+
+def _as_candidate(candidate: object, n: int) -> Candidate:
     if isinstance(candidate, Candidate):
         return candidate
-    _check_text(candidate, f"candidates.{n}")
-    return Candidate(candidate)
+    return Candidate(_check_text(candidate, f"candidates.{n}"))
 
 
-def _check_text(text: object, where: str) -> None:
+def _check_text(text: object, where: str) -> str:
     if not isinstance(text, str):
         raise TaskError(f"must be a string, got {type(text).__name__}", field=where)
     try:
@@ -270,6 +334,7 @@ def _check_text(text: object, where: str) -> None:
         problem = f"is not valid Unicode: lone surrogate at character {error.start}"
         hint = "the text was cut inside a character; repair or drop that character"
         raise TaskError(problem, field=where, hint=hint) from None
+    return str(text)  # of numpy's strings, which are strings too
 
 
 def _content_id(x: str, candidates: tuple[Candidate, ...], context: tuple[str, ...], reference: str | None) -> str:

@@ -150,7 +150,7 @@ def test_equal_tasks_far_apart_are_told_apart_too(store: Store) -> None:
 
 def test_a_duplicate_id_is_told_with_both_places_and_leaves_nothing(store: Store) -> None:
     record = store.run("r", IDENTITY)
-    with pytest.raises(TaskError, match=r"e\.jsonl:3: id: 'b' is a duplicate, first at e\.jsonl:2"):
+    with pytest.raises(TaskError, match=r"e\.jsonl:3: id: duplicate id 'b', first at e\.jsonl:2"):
         record.read_evalset(named("a", "b", "b"), dict)
     assert store.read("r").n_tasks() == 0
 
