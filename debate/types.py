@@ -12,7 +12,6 @@ import hashlib
 import json
 import math
 import string
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -67,17 +66,6 @@ ScoreStatus = Literal["ok", "failed", "skipped", "penalty", "duplicate"]
 Verdict = Literal["right", "wrong", "tied", "unscored"]
 """How an evaluation's choice stands to the label of its task."""
 StopReason = Literal["converged", "max_rounds", "token_budget", "time_budget", "failed"]
-
-
-def check_range(name: str, value: float | None, low: float, high: float = sys.float_info.max) -> None:
-    """Refuse a number outside [low, high], NaN, and infinities where there is no upper end; None passes.
-
-    Raises:
-        ConfigError: with `name` as its field.
-    """
-    if value is not None and not low <= value <= high:
-        bounds = f"be at least {low:g}" if high == sys.float_info.max else f"lie in [{low:g}, {high:g}]"
-        raise ConfigError(f"must {bounds}, got {value:g}", field=name)
 
 
 def check_choice(name: str, value: str, choices: Any) -> None:
@@ -145,8 +133,9 @@ class Candidate:
 
     def __post_init__(self) -> None:
         _check_text(self.text, "text")
-        _check_text(self.id or "", "id")
-        _check_text(self.generator or "", "generator")
+        for name in ("id", "generator"):
+            if (value := getattr(self, name)) is not None:
+                _check_text(value, name)
         object.__setattr__(self, "metadata", _own_copy(self.metadata))
 
 

@@ -149,7 +149,7 @@ BAD_FIELDS = {
         COMPONENTS + "  weight: .nan\n" + PERSONA,
         4,
         "components.0.weight",
-        "must lie in [0, 1], got nan",
+        "must be a number, got nan",
     ),
     "weight of true": (
         COMPONENTS + "  weight: yes\n" + PERSONA,

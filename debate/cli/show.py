@@ -63,15 +63,16 @@ class _Results:
 def _opened(path: Path) -> Generator[_Results]:
     from debate.jobs.results import ResultsFile
     from debate.jobs.run_directory import RunDirectory
-    from debate.store import Store
 
     run = RunDirectory.read(path.parent)
     if run is not None and (run.store is not None or Path(run.store_url).is_file()):
-        with Store(run.store_url) as store:
+        with run.open_store() as store:
             record = store.read(run.name)
             yield _Results(path, record.evaluated(), lambda task_id: record.results(task_id=task_id))
         return
-    if not path.is_file():
+    if path.exists() and not path.is_file():
+        raise InputError("is no regular file", file=path, hint=f"give the {RESULTS_NAME} of a run, or its folder")
+    if not path.exists():
         raise InputError("there is no results file", file=path, hint=f"give the {RESULTS_NAME} of a run, or its folder")
     lines = list(ResultsFile(path).lines())
     yield _Results(

@@ -16,7 +16,7 @@ from debate.cli.progress import Progress, cached_share
 from debate.evaluation import Evaluation, top_of_scale
 from debate.jobs.run_directory import RunDirectory
 from debate.scoring.reducers import step_accuracy
-from debate.store import Store, StoredRun
+from debate.store import StoredRun
 from debate.store.queries import Totals
 
 MAX_ROWS = 50
@@ -29,7 +29,7 @@ def print_summary(folder: RunDirectory, totals: Totals, progress: Progress) -> N
     rows.columns[0].overflow = "fold"
     for column in rows.columns[1:]:
         column.no_wrap = True
-    with Store(folder.store_url) as store:
+    with folder.open_store() as store:
         record = store.read(folder.name)
         group: object = None
         for task, evaluation in islice(record.results(), MAX_ROWS):

@@ -248,7 +248,14 @@ class RunSettings(_WithDebate):
             nobody = Scripted(_refuse, model="none" if self.model is None else model_folder(self.model))
             return {nobody.model: nobody}
         own = self.open_backend()
-        return {own.model: own} | {name: each.open_backend(name) for name, each in self.models.items()}
+        opened = {own.model: own} | {name: each.open_backend(name) for name, each in self.models.items()}
+        if evaluator is not None and (missing := sorted(evaluator.models - opened.keys())):
+            hint = f"name it: --models {missing[0]}={{backend: B, model: M}}, or under `models` in --config"
+            problem = (
+                f"{evaluator.name} asks for the model {missing[0]!r}, and the run has {', '.join(map(repr, opened))}"
+            )
+            raise ConfigError(problem, field="models", hint=hint)
+        return opened
 
     def given(self) -> dict[str, Any]:
         """What was set, as plain data by which `debate resume` makes the same settings again."""

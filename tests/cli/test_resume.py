@@ -105,7 +105,7 @@ def test_a_changed_prompt_is_refused_with_the_difference_or_forked(server: FakeS
     asked = len(server.requests)
     refused = run(server, evalset, "--mode", "simultaneous")
     assert (refused.returncode, len(server.requests)) == (2, asked)
-    assert "mode was 'sequential', is 'simultaneous'" in refused.stderr
+    assert "mode: sequential -> simultaneous" in refused.stderr
     assert "--fork" in refused.stderr
     forked = run(server, evalset, "--mode", "simultaneous", "--fork")
     assert forked.returncode == 0, forked.stderr
