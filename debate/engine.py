@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from debate.backends.base import Backend, Call, close_all, start_all
+from debate.backends.base import ROLES_HINT, Backend, Call, close_all, start_all
 from debate.backends.cached import Cached, Replies
 from debate.errors import BackendUnavailableError, ConfigError
 from debate.evaluation import Evaluation
@@ -315,7 +315,8 @@ class Engine:
         """Check evaluators before anything is loaded.
 
         Raises:
-            ConfigError: for what is no evaluator, or one that asks for a model for which there is no backend.
+            ConfigError: for what is no evaluator, or one that asks for a model for which there is no backend, or asks a
+                chat model with messages of other roles than a chat's.
         """
         for evaluator in {id(evaluator): evaluator for evaluator in evaluators}.values():
             check_evaluator(evaluator)
@@ -326,6 +327,11 @@ class Engine:
                     field="model",
                     hint=f"it has {', '.join(map(repr, self.backends))}; pass {{model: backend}} to Engine",
                 )
+            for name in getattr(evaluator, "role_models", ()):
+                backend = self.backends[name or next(iter(self.backends))]
+                if getattr(backend, "is_chat", False):
+                    problem = f"{evaluator.name} has a judge with roles of its own, and {backend.model} is a chat model"
+                    raise ConfigError(problem, field="backend", hint=ROLES_HINT)
 
 
 def _generated(
