@@ -22,7 +22,7 @@ def execute(settings: RunSettings, folder: Path, *, evalset: EvalSet | None, ret
     job = Run(
         evalset=evalset, folder=folder, evaluator=evaluator, settings=settings, retry_failed=retry_failed, fork=fork
     )
-    signal.signal(signal.SIGTERM, _as_interrupt)
+    signal.signal(signal.SIGTERM, as_interrupt)
     backends = settings.open_backends(evaluator)
     with Progress(model=(settings.model or next(iter(backends))) if asks_models(evaluator) else "") as progress:
         try:
@@ -34,7 +34,8 @@ def execute(settings: RunSettings, folder: Path, *, evalset: EvalSet | None, ret
     return DONE if totals.statuses.get("ok", 0) == totals.tasks else DONE_WITH_FAILURES
 
 
-def _as_interrupt(*_: object) -> None:
+def as_interrupt(*_: object) -> None:
+    """Handle a signal as Ctrl-C."""
     raise KeyboardInterrupt
 
 

@@ -12,18 +12,19 @@ import typer
 from rich.markup import escape
 
 from debate.config.construct import types_in
-from debate.config.settings import SettingRow, settings_table
+from debate.config.settings import RunSettings, SettingRow, settings_table
 from debate.errors import ConfigError
 
 Command = Callable[..., None]
 
 
-def settings_flags(*names: str) -> Callable[[Command], Command]:
+def settings_flags(*names: str, of: type[RunSettings] = RunSettings) -> Callable[[Command], Command]:
     """Decorate a command: instead of its `**flags` it has a flag per setting, and is called with those that were given.
 
     names: of the settings; all without any.
+    of: the settings; those of the panel `Server` always have a flag.
     """
-    rows = [row for row in settings_table() if not names or row.name in names]
+    rows = [row for row in settings_table(of) if row.panel == "Server" or not names or row.name in names]
 
     def decorate(command: Command) -> Command:
         @functools.wraps(command)
