@@ -7,7 +7,7 @@ task, from 1, because the labels of the debate mean nothing outside it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -29,6 +29,7 @@ from debate.types import (
     Transcript,
     Turn,
     Usage,
+    Verdict,
 )
 
 if TYPE_CHECKING:
@@ -83,6 +84,26 @@ class Evaluation:
     """What else the evaluator found out, as plain data; its docstring says what."""
     usage: Usage = Usage()
     seconds: float = 0.0
+
+    @property
+    def choice(self) -> tuple[int, ...]:
+        """What was chosen: the selected candidate and those that tie with it; empty when nothing was selected."""
+        if self.selected is None:
+            return ()
+        return self.tied if self.selected in self.tied else (self.selected,)
+
+    def verdict(self, best: Collection[int]) -> Verdict | None:
+        """How the choice stands to a label, the indices of the right candidates; None without a label.
+
+        `right` when all that was chosen is right, so that a tie among right candidates is, and any other tie is not.
+        """
+        if not best:
+            return None
+        if not self.choice:
+            return "unscored"
+        if set(self.choice) <= set(best):
+            return "right"
+        return "tied" if len(self.choice) > 1 else "wrong"
 
     def feedback(self, j: int) -> str:
         """What the agents said of candidate `j`, worst component first: a textual gradient (arXiv 2305.03495).

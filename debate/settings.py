@@ -13,7 +13,7 @@ from that: checks, the description by which runs are told apart, docstrings, com
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from functools import cache, cached_property
 from inspect import cleandoc
@@ -21,10 +21,13 @@ from operator import ge, gt, le, lt
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
+import numpy as np
+
 from debate.errors import ConfigError
 
 T = TypeVar("T")
 _NOUNS: dict[Any, str] = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
+_KINDS: dict[Any, str] = {Mapping: "a mapping", Sequence: "a list", Callable: "a function"}
 _BOUNDS = {"ge": ("at least", ge), "gt": ("above", gt), "le": ("at most", le), "lt": ("below", lt)}
 REQUIRED: Any = MISSING
 """The default of a setting that has none."""
@@ -36,6 +39,7 @@ def setting(
     *,
     shapes_prompts: bool = True,
     file_type: Any = None,
+    is_hashable: bool = True,
     **bounds: float,
 ) -> Any:
     """A dataclass field that declares a setting.
@@ -44,12 +48,14 @@ def setting(
     help: one or two sentences, shown by `help()`, `--help` and the docs page.
     shapes_prompts: whether a prompt may depend on it; other settings may change when a run is resumed.
     file_type: the type in a YAML file or on the command line, where it is not the field's.
+    is_hashable: False for mappings and the like, which the hash of an instance leaves out.
     bounds: `ge`, `gt`, `le` and `lt`, as pydantic's `Field` takes them.
     """
+    hash_ = None if is_hashable else False
     metadata = {"help": help, "shapes_prompts": shapes_prompts, "file_type": file_type, "bounds": bounds}
     if isinstance(default, type):
-        return field(default_factory=default, metadata=metadata)
-    return field(default=default, metadata=metadata)
+        return field(default_factory=default, metadata=metadata, hash=hash_)
+    return field(default=default, metadata=metadata, hash=hash_)
 
 
 def result_setting(default: Any, help: str, **other: Any) -> Any:  # noqa: A002
@@ -95,16 +101,20 @@ class Declaration:
         return f"{text}, or None" if NoneType in self.members else text
 
     def problem(self, value: object) -> str | None:
-        """What keeps a value from having the type and lying within the bounds, or None; None for non-plain types."""
-        if not self.is_plain:
-            return None
+        """What keeps a value from having the type and lying within the bounds, or None where nothing does."""
         if not any(_has_type(value, each) for each in self.members):
-            return f"must be {self.expected}, got {value!r}"
+            return f"must be {self.expected or self._names}, got {value!r}"
         if isinstance(value, int | float) and not all(
             _BOUNDS[side][1](value, bound) for side, bound in self.bounds.items()
         ):
             return f"must be {self._bounds_in_words}, got {value:g}"
         return None
+
+    @property
+    def _names(self) -> str:
+        """The members of the type by their names: `a Profile, a text or a Path`."""
+        *others, last = [_noun(each) for each in self.members if each is not NoneType]
+        return f"{', '.join(others)} or {last}" if others else last
 
     @property
     def _bounds_in_words(self) -> str:
@@ -119,7 +129,9 @@ def declarations(cls: type[Any]) -> tuple[Declaration, ...]:
 
 
 def check_settings(settings: Any, prefix: str = "") -> None:
-    """Check the plain settings of a dataclass's instance against their declarations.
+    """Check the settings of a dataclass's instance against their declarations.
+
+    A numpy scalar or array is replaced with the plain values that it holds, so that the setting can be recorded.
 
     prefix: stands before the field's name in the error.
 
@@ -128,6 +140,9 @@ def check_settings(settings: Any, prefix: str = "") -> None:
     """
     for each in declarations(cast("type[Any]", type(settings))):
         value = getattr(settings, each.name)
+        if isinstance(value, np.generic | np.ndarray):
+            value: Any = cast("Any", value).tolist()
+            object.__setattr__(settings, each.name, value)
         if value is not each.default and (problem := each.problem(value)):
             raise ConfigError(problem, field=prefix + each.name)
 
@@ -177,7 +192,8 @@ def _is_plain(value: object) -> bool:
 
 def _noun(annotation: Any) -> str:
     if get_origin(annotation) is not Literal:
-        return _NOUNS[annotation]
+        kind = get_origin(annotation) or annotation
+        return _NOUNS.get(kind) or _KINDS.get(kind) or f"a {kind.__name__}"
     options = [str(each) for each in get_args(annotation)]
     return f"one of {', '.join(options)}" if len(options) > 1 else options[0]
 
@@ -187,7 +203,16 @@ def _has_type(value: object, annotation: Any) -> bool:
         return isinstance(value, str) and value in get_args(annotation)
     if annotation is float:
         return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    return isinstance(value, annotation) and (annotation is bool or not isinstance(value, bool))
+    if annotation is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    kind = get_origin(annotation) or annotation
+    if not getattr(kind, "_is_protocol", False):
+        return kind is Any or isinstance(value, kind)
+    return not isinstance(value, type) and all(hasattr(value, name) for name in _members(kind))
+
+
+def _members(protocol: type[Any]) -> list[str]:
+    return [name for name in vars(protocol) if name == "__call__" or not name.startswith("_")]
 
 
 def _remark(declared: Declaration) -> str:

@@ -118,6 +118,16 @@ class Templates:
             self._environment.globals["lipsum"],
         )
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy reads the files anew: what jinja2 makes of them can be neither copied nor pickled."""
+        return type(self), (self.directory,)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Templates) and self.directory == other.directory
+
+    def __hash__(self) -> int:
+        return hash(self.directory)
+
     def render(self, name: str, context: Mapping[str, Any]) -> Block:
         """Render one template into a block.
 
@@ -218,7 +228,7 @@ def _line_in(error: BaseException, path: Path) -> int | None:
 
 def task_delimiter(task: Task) -> str:
     """A word that marks where untrusted text begins and ends; drawn so that it does not occur in that text."""
-    return delimiter_of(task.x, *task.context, *(candidate.text for candidate in task.candidates))
+    return delimiter_of(task.x, *task.background, *(candidate.text for candidate in task.candidates))
 
 
 def delimiter_of(*texts: str) -> str:

@@ -313,6 +313,45 @@ def test_a_model_without_a_backend_is_refused_before_anything_is_loaded(how: str
     assert "start" not in backend.events
 
 
+@pytest.mark.parametrize(
+    ("how", "given", "evaluator", "error", "message"),
+    [
+        ("evaluate", tasks(1)[0], "general", ConfigError, r"evaluator: .*DebateEvaluator\('general'\)"),
+        ("evaluate_batch", tasks(2), "general", ConfigError, r"DebateEvaluator\('general'\)"),
+        ("iter_evaluate", tasks(2), "general", ConfigError, r"DebateEvaluator\('general'\)"),
+        ("evaluate", tasks(1)[0], None, ConfigError, "NoneType is no evaluator"),
+        ("evaluate", "What is 2+2?", asks(1), TaskError, r"tasks.0: must be a Task, got str.*Task\(x, cand"),
+        ("evaluate_batch", tasks(1)[0], asks(1), TaskError, r"tasks: must be a list, got one Task.*\[ \]"),
+        ("iter_evaluate", tasks(1)[0], asks(1), TaskError, "tasks: must be a list, got one Task"),
+        ("evaluate_batch", "What is 2+2?", asks(1), TaskError, "tasks: must be a list of tasks, got str"),
+        ("iter_evaluate", "What is 2+2?", asks(1), TaskError, "tasks: must be a list of tasks, got str"),
+        ("iter_evaluate", None, asks(1), TaskError, "tasks: must be a list of tasks, got NoneType"),
+        ("evaluate_batch", iter(tasks(2)), asks(1), TaskError, "got list_iterator.*`iter_evaluate` takes"),
+        ("evaluate_batch", [*tasks(1), "b"], asks(1), TaskError, "tasks.1: must be a Task, got str"),
+        ("iter_evaluate", [*tasks(1), "b"], asks(1), TaskError, "tasks.1: must be a Task, got str"),
+    ],
+)
+@pytest.mark.parametrize("is_stored", [False, True], ids=["unrecorded", "recorded"])
+def test_what_is_no_task_or_no_evaluator_is_refused_with_what_to_do(
+    how: str, given: Any, evaluator: Any, error: type[Exception], message: str, is_stored: bool, tmp_path: Path
+) -> None:
+    store = tmp_path / "s.sqlite" if is_stored else None
+    with Engine(Scripted(reply_for), store=store) as engine, pytest.raises(error, match=f"(?s){message}"):
+        list(getattr(engine, how)(given, evaluator))
+
+
+def test_a_batch_may_come_in_any_collection_that_has_an_order() -> None:
+    with Engine(Scripted(reply_for)) as engine:
+        found = engine.evaluate_batch({task.id: task for task in tasks(3)}.values(), asks(1))
+    assert [each.task_id for each in found] == ["t0", "t1", "t2"]
+
+
+@pytest.mark.parametrize("given", ["Qwen/Qwen3-8B", {"a": "Qwen/Qwen3-8B"}, Scripted, None, len])
+def test_what_is_no_backend_is_refused_with_what_to_do(given: Any) -> None:
+    with pytest.raises(ConfigError, match=r"(?s)backend: must be a backend, got .*Engine\.open\('MODEL'\)"):
+        Engine(given)
+
+
 def test_an_engine_needs_a_backend() -> None:
     with pytest.raises(ConfigError, match="at least one backend"):
         Engine({})

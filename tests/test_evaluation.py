@@ -309,6 +309,32 @@ def test_feedback_on_a_candidate_does_not_depend_on_the_order_shown() -> None:
 # Chain of thought
 
 
+@pytest.mark.parametrize(
+    ("selected", "tied", "best", "verdict"),
+    [
+        (1, (), [1], "right"),
+        (1, (), [0, 1], "right"),
+        (1, (), [0], "wrong"),
+        (0, (0, 1), [0], "tied"),
+        (0, (0, 1), [1], "tied"),
+        (0, (0, 1), [2], "tied"),
+        (0, (0, 1), [0, 1], "right"),
+        (0, (0, 1), [0, 1, 2], "right"),
+        (2, (0, 1), [2], "right"),  # drawn by its probability, outside the tie for the best score
+        (2, (0, 1), [0], "wrong"),
+        (None, (), [0], "unscored"),
+        (0, (), [], None),
+        (None, (), [], None),
+    ],
+)
+def test_a_choice_is_right_when_all_of_it_is(
+    selected: int | None, tied: tuple[int, ...], best: list[int], verdict: str | None
+) -> None:
+    found = replace(judged(), selected=selected, tied=tied)
+    assert found.verdict(best) == verdict
+    assert found.choice == (() if selected is None else tied if selected in tied else (selected,))
+
+
 def test_a_chain_of_thought_is_every_turn_in_order() -> None:
     parts = judged(rounds=2).chain_of_thought().split("\n\n")
     assert [part.splitlines()[0] for part in parts] == [

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol, cast
 
-from debate.errors import CallError
+from debate.errors import CallError, ConfigError
 from debate.flow import Call, Completion, Messages, Prompt
 
 ROLES_HINT = "a value model is asked with --backend value_server, a reward model with --backend reward_model"
@@ -63,6 +63,22 @@ def check_is_chat(prompt: Prompt, model: str) -> None:
     if isinstance(prompt, Messages):
         problem = f"{model} is a chat model, and knows no role {prompt.roles[-1]!r}"
         raise CallError("not_a_chat", problem, hint=ROLES_HINT)
+
+
+def backends_by_name(given: Backend | Mapping[str, Backend]) -> dict[str, Backend]:
+    """A backend under its model's name, or several under theirs.
+
+    Raises:
+        ConfigError: where there is none, and for what is no backend.
+    """
+    for each in (found := list(cast("Mapping[str, Any]", given).values()) if isinstance(given, Mapping) else [given]):
+        if isinstance(each, type) or not all(hasattr(each, name) for name in ("model", "start", "generate", "aclose")):
+            what = repr(each) if isinstance(each, str | type) else type(each).__name__
+            hint = "Engine(VLLM('MODEL')), or Engine.open('MODEL') for short; others are in debate.backends"
+            raise ConfigError(f"must be a backend, got {what}", field="backend", hint=hint)
+    if not found:
+        raise ConfigError("needs at least one backend", field="backend")
+    return dict(given) if isinstance(given, Mapping) else {given.model: given}
 
 
 async def start_all(backends: Collection[Backend]) -> None:

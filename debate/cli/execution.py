@@ -1,13 +1,11 @@
-"""What `debate run` and `debate resume` share: the run itself, its progress, its summary and its exit code.
-
-The exit codes of the command line.
-"""
+"""What `debate run` and `debate resume` share: the run itself, its progress, its summary and its exit code."""
 
 from __future__ import annotations
 
 import signal
 from pathlib import Path
 
+from debate.cli.exit_codes import DONE, DONE_WITH_FAILURES, INTERRUPTED
 from debate.config.settings import RunSettings, asks_models
 from debate.dataset.evalset import EvalSet
 
@@ -37,13 +35,3 @@ def execute(settings: RunSettings, folder: Path, *, evalset: EvalSet | None, ret
 def as_interrupt(*_: object) -> None:
     """Handle a signal as Ctrl-C."""
     raise KeyboardInterrupt
-
-
-DONE = 0
-BAD_INPUT = 2
-DONE_WITH_FAILURES = 3
-"""Also when a budget ended the run before all tasks were evaluated."""
-ENGINE_FAILED = 4
-STORE_FAILED = 5
-RUN_IN_USE = 6
-INTERRUPTED = 130

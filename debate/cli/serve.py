@@ -9,14 +9,12 @@ from typing import Annotated, Any
 
 import typer
 
-from debate.cli.execution import as_interrupt
 from debate.cli.flags import settings_flags
-from debate.config.settings import ServeSettings
 from debate.errors import ConfigError
 from debate.server.access import is_loopback
 
 
-@settings_flags("evaluator", "options", "model", "backend", "base_url", "engine_args", "task_seconds", of=ServeSettings)
+@settings_flags("evaluator", "options", "model", "backend", "base_url", "engine_args", "task_seconds", serves=True)
 def serve(
     config: Annotated[Path | None, typer.Option(help="YAML file of settings; flags override it.")] = None,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
@@ -39,6 +37,8 @@ def serve(
         flags.setdefault("evaluator", "step")
     if not is_loopback(host) and not token:
         raise ConfigError(f"{host} can be reached from outside", field="--host", hint="give a --token with it")
+    from debate.cli.execution import as_interrupt
+    from debate.config.settings import ServeSettings
     from debate.engine import Engine
     from debate.server.app import create_app, valued_by
 

@@ -23,7 +23,7 @@ from debate.errors import CallError, ConfigError
 from debate.evaluators.base import Evaluator
 from debate.evaluators.debate.evaluator import DebateEvaluator
 from debate.flow import Call
-from debate.registry import BACKENDS, EVALUATORS, FORMATS
+from debate.registry import BACKENDS, EVALUATORS, FORMATS, SERVERS
 from debate.settings import declarations
 from debate.types import Sampling
 from debate.yaml_files import Located, as_input_error, read_yaml
@@ -33,8 +33,6 @@ _SHARED = {"templates", "selection", "softmax_temperature", "retries", "ties"}
 """Settings of a debate that other evaluators have too; one that does not have it says so."""
 _SAMPLING = {{"max_tokens": "reply_tokens"}.get(each.name, each.name): each for each in declarations(Sampling)}
 """The settings of `Sampling` by their names here; `max_tokens` is the run's budget."""
-SERVERS = ", ".join(name for name, each in BACKENDS.entries.items() if each.target.startswith("debate.backends.http."))
-"""Our backends that take a base URL."""
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 
 

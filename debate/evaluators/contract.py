@@ -18,21 +18,24 @@ _MEMBERS = ("name", "scale", "models", "flow", "footprint", "check", "describe")
 _ROUNDING = 1e-9
 
 
-def check_evaluator(evaluator: Evaluator) -> None:
-    """Refuse an object that is not an evaluator, before anything is loaded.
+def check_evaluator(evaluator: Evaluator, field: str = "evaluator") -> None:
+    """Refuse an object that is not an evaluator, before anything is loaded. `field` names it in the error.
 
     Raises:
         ConfigError: for a class instead of an instance, a missing member, or `models` that are not a set of names.
     """
+    kind = type(evaluator).__name__
+    if isinstance(evaluator, str):
+        hint = f"make one, such as DebateEvaluator({evaluator!r})"
+        raise ConfigError(f"must be an evaluator, got the text {evaluator!r}", field=field, hint=hint)
     if isinstance(evaluator, type):
         name = cast("type[Any]", evaluator).__name__
-        raise ConfigError(f"{name} is a class, not an evaluator", field="evaluator", hint=f"make one: {name}(...)")
-    kind = type(evaluator).__name__
+        raise ConfigError(f"{name} is a class, not an evaluator", field=field, hint=f"make one: {name}(...)")
     missing = [member for member in _MEMBERS if not hasattr(evaluator, member)]
     if missing:
-        raise ConfigError(f"{kind} is no evaluator: it has no `{missing[0]}`", field="evaluator")
+        raise ConfigError(f"{kind} is no evaluator: it has no `{missing[0]}`", field=field)
     if not isinstance(evaluator.models, set | frozenset):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise ConfigError(f"`models` of {kind} must be a frozenset of names, not {evaluator.models!r}", field="models")
+        raise ConfigError(f"`models` of {kind} must be a frozenset of names, not {evaluator.models!r}", field=field)
 
 
 def checked_footprint(evaluator: Evaluator, task: Task) -> Footprint:

@@ -6,7 +6,7 @@ Works in chunks of tasks, so that its memory does not grow with their number.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, TypeVar
 
@@ -17,7 +17,7 @@ from debate.flow import RunContext
 from debate.store.database import Database
 from debate.store.fork import calls_after, take_over
 from debate.store.queries import Totals, accuracy_by_group, kept_answers, kept_evaluation, totals
-from debate.store.serialization import as_task
+from debate.store.serialization import as_task, task_data
 from debate.store.tables import CALLS, EVALUATIONS, RUNS, TASKS
 from debate.store.task_journal import SqlTaskJournal, delete_evaluation
 from debate.store.tasks import add_task, add_tasks
@@ -33,6 +33,7 @@ class StoredRun:
 
     Attributes:
         started_at: when the run began, in seconds since 1970; a memory counts ages to this moment.
+        identity: what shapes its prompts, as plain data; under `evaluator` what the evaluator says in `describe()`.
         about: what was recorded for people: eval set, settings, versions.
         evalset_revision: how many versions of its eval set the run has read; only tasks of the latest are pending. 0
             where tasks come one by one from the API.
@@ -42,6 +43,7 @@ class StoredRun:
         self.name: str = row.name
         self.context = RunContext(row.seed, row.today)
         self.started_at: float = row.created_at
+        self.identity: Mapping[str, Any] = row.identity
         self.about = row.about
         self.evalset_revision = int(row.about.get("evalset_revision", 0))
         self._database = database
@@ -149,15 +151,17 @@ class StoredRun:
         """What is recorded of a task so far; a new task is added to the run.
 
         Raises:
-            TaskError: when the run has another task of that id.
+            TaskError: when the task holds what the store cannot keep.
+            RunMismatchError: when the run has another task of that id.
         """
         read = self._read_ahead.pop(task.id, None)
         if read is not None and read.settings == settings:
             return read
-        return await self._database.arun(lambda connection: self._opened(connection, task, settings))
+        data = task_data(task)
+        return await self._database.arun(lambda connection: self._opened(connection, task, data, settings))
 
-    def _opened(self, connection: Connection, task: Task, settings: str) -> SqlTaskJournal:
-        position = add_task(connection, self._run_id, self.evalset_revision, task)
+    def _opened(self, connection: Connection, task: Task, data: dict[str, Any], settings: str) -> SqlTaskJournal:
+        position = add_task(connection, self._run_id, self.evalset_revision, task, data)
         row = connection.execute(self._with_evaluations().where(TASKS.c.position == position)).one()
         (kept,) = self._kept(connection, [row], settings)
         if row.settings == settings:

@@ -150,7 +150,7 @@ def test_equal_tasks_far_apart_are_told_apart_too(store: Store) -> None:
 
 def test_a_duplicate_id_is_told_with_both_places_and_leaves_nothing(store: Store) -> None:
     record = store.run("r", IDENTITY)
-    with pytest.raises(TaskError, match=r"e\.jsonl:3: id: 'b' is a duplicate, first at e\.jsonl:2"):
+    with pytest.raises(TaskError, match=r"e\.jsonl:3: id: duplicate id 'b', first at e\.jsonl:2"):
         record.read_evalset(named("a", "b", "b"), dict)
     assert store.read("r").n_tasks() == 0
 
@@ -173,11 +173,19 @@ def test_only_the_tasks_of_the_latest_revision_are_pending(store: Store) -> None
 
 def test_a_task_comes_back_whole(store: Store) -> None:
     candidates = [Candidate("a\0b", "one", "m", {"k": [1, None]}), Candidate("é\u2028")]
-    task = Task("x\0", candidates, "t", ["ctx"], {"best": 1, "deep": {"ß": 1.5}})
+    task = Task("x\0", candidates, "t", ["ctx"], {"best": 1, "deep": {"ß": 1.5}}, "the\0 answer")
     record = store.run("r", IDENTITY)
     record.read_evalset(placed(task), dict)
     (found,) = record.pending("s")
     assert found == task
+
+
+def test_another_reference_is_another_task(store: Store) -> None:
+    record = store.run("r", IDENTITY)
+    record.read_evalset(placed(Task("x", ["a"], "t", reference="r")), dict)
+    for reference in (None, "s"):
+        with pytest.raises(TaskError, match="another task of the id 't'"):
+            record.read_evalset(placed(Task("x", ["a"], "t", reference=reference)), dict)
 
 
 def test_metadata_may_change_without_changing_the_task(store: Store) -> None:

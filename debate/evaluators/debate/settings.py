@@ -40,6 +40,7 @@ class DebateSettings(PromptingEvaluator):
         None,
         "A weight per component, in their order or by name; those left out, and None, take the profile's.",
         file_type=dict[str, float] | None,
+        is_hashable=False,
     )
     convergence: float | None = result_setting(
         0.1, "Stop after a round whose CV is at most this; None never stops early.", ge=0
@@ -78,6 +79,8 @@ class DebateSettings(PromptingEvaluator):
         if self.quorum is not None and self.quorum > n_agents:
             raise ConfigError(f"must lie in 1..{n_agents}, or be None, got {self.quorum}", field="quorum")
         _check_usable(self.component_weights, self.method)
+        if self.weights is not None and not isinstance(self.weights, Mapping):
+            object.__setattr__(self, "weights", tuple(self.component_weights.tolist()))
 
     @cached_property
     def loaded_profile(self) -> Profile:
@@ -128,7 +131,7 @@ class DebateSettings(PromptingEvaluator):
 
     def footprint(self, task: Task) -> Footprint:
         """Upper bound of a debate's prompts: the last one shows all turns; candidate orders share no prefix."""
-        texts = [task.x, *task.context, *(candidate.text for candidate in task.candidates)]
+        texts = [task.x, *task.background, *(candidate.text for candidate in task.candidates)]
         rules = 2000 + sum(len(component.description) for component in self.components)
         longest_role = max(len(persona.role) for persona in self.personas)
         samplings = [self.sampling_of(persona, len(task.candidates)) for persona in self.personas]

@@ -31,7 +31,7 @@ class RecallRequest(Recall):
         exclude_sources: sources that are left out, so that an eval set is not judged with its own answers.
         decay: what recency is multiplied by for each hour of age, in (0, 1].
         near_duplicate: cosine from which a memory is skipped beside a better one, in (0, 1]; None keeps all.
-        filters: `kinds`, `sources`, `metadata` and `min_score`; see `MemorySettings`.
+        filters: `kinds`, `sources`, `metadata` and `min_score`, see `MemorySettings`; and `task`, see `Recall`.
 
     Raises:
         ConfigError: for a value out of range, or text that is not valid Unicode.
