@@ -92,6 +92,12 @@ async def start_all(backends: Collection[Backend]) -> None:
 
 
 async def close_all(backends: Collection[Backend]) -> None:
-    """Close all of them."""
+    """Close all of them, also where one raises; the first that is raised is raised again at the end."""
+    errors: list[Exception] = []
     for backend in backends:
-        await backend.aclose()
+        try:
+            await backend.aclose()
+        except Exception as error:
+            errors.append(error)
+    if errors:
+        raise errors[0]

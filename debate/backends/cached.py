@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from debate.backends.base import Backend, Call, Capacity
+from debate.concurrency.exits import is_being_cancelled
 from debate.flow import Completion
 from debate.hashing import digest
 
@@ -51,7 +52,7 @@ class Cached:
         try:
             return replace(await asyncio.shield(shared), cached=True)
         except asyncio.CancelledError:
-            if (caller := asyncio.current_task()) is not None and caller.cancelling():
+            if is_being_cancelled():
                 raise
             return await self.generate(call)  # whoever asked first was cancelled; somebody else asks now
 
