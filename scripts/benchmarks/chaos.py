@@ -10,7 +10,8 @@ interrupted). Then:
     lost         as many evaluations come back as there are tasks, or an error reaches the caller
     unexplained  no error reaches the caller that nobody raised
     promised     what a source raises, and a KeyboardInterrupt or SystemExit of user code, reaches the caller
-    untouched    a task whose own calls and callbacks did nothing wrong is evaluated, whatever happened beside it
+    untouched    a task whose own calls and callbacks did nothing wrong is evaluated, whatever happened beside it; so
+                 are the tasks of a neighbor, a batch of another thread on the same engine
     paid twice   after a named run, the same run again asks for nothing that was recorded, and is complete
     usable       the engine evaluates the next task; once it is closed, none of its threads is left
     hangs        no round takes longer than --seconds; the process, which ends with a stream unfinished, ends by itself
@@ -67,6 +68,7 @@ RAISED: dict[str, type[BaseException]] = {
 ENDS_A_BATCH = ("KeyboardInterrupt", "SystemExit")
 """Raised by user code, they reach the caller."""
 KINDS = (*RAISED, "awaits what is cancelled", "slow", "never")
+OF_COROUTINES = ("awaits what is cancelled", "never")
 LEAST_SECONDS = 0.3
 """What an evaluation has where a call never answers."""
 
@@ -79,6 +81,8 @@ class Plan:
     number: int
     way: str
     caller: str
+    neighbor: str
+    blocks: bool
     kinds: tuple[str, ...]
     rates: dict[str, float]
     n: int
@@ -101,16 +105,20 @@ class Plan:
         """The plan of a round, from its seed and number alone."""
         draw = random.Random(f"{seed} {number}")
         way = draw.choice(WAYS)
-        caller = draw.choice(("waits", "waits", "waits", *_CALLERS[way]))
+        caller = draw.choice((*["waits"] * 5, *_CALLERS[way]))
+        is_timed = caller in ("closes", "cancels", "is interrupted")
         n = draw.randint(2, 12)
         evaluator = draw.choice(tuple(EVALUATORS))
         places = EVALUATORS[evaluator] + (("source",) if way in ("iter_evaluate", "astream") else ())
+        kinds = draw.sample(KINDS, draw.randint(1, 3))
         return cls(
             seed=seed,
             number=number,
             way=way,
             caller=caller,
-            kinds=tuple(draw.sample(KINDS, draw.randint(1, 3))),
+            neighbor="none" if is_timed else draw.choice(("none", "none", "other tasks", "the same tasks")),
+            blocks=is_timed and draw.random() < 0.4,
+            kinds=tuple(kinds if draw.random() < 0.4 else [each for each in kinds if each not in ENDS_A_BATCH]),
             rates={place: draw.choice((0.0, 0.05, 0.2, 0.5)) for place in places},
             n=n,
             evaluator=evaluator,
@@ -124,9 +132,12 @@ class Plan:
     def fault(self, place: str, task: str, key: object = "") -> str | None:
         """What goes wrong at this place, the same in whatever order things happen; noted."""
         draw = random.Random(f"{self.seed} {self.number} {place} {task} {key}")
-        if self.is_calm or draw.random() >= self.rates.get(place, 0.0):
+        is_coroutine = place == "call" or (place, self.evaluator) == ("callback", "async callback")
+        kinds = [kind for kind in self.kinds if is_coroutine or kind not in OF_COROUTINES]
+        is_due = draw.random() < self.rates.get(place, 0.0) / (4 if place == "source" else 1)
+        if self.is_calm or not kinds or not is_due or task.startswith("n"):
             return None
-        kind = draw.choice(self.kinds)
+        kind = draw.choice(kinds)
         self.raised.append((place, kind, task))
         return kind
 
@@ -166,7 +177,7 @@ async def misbehave(kind: str | None) -> None:
 
 
 def misbehave_plainly(kind: str | None) -> None:
-    """Do what was drawn, in a plain function; what only a coroutine can do is nothing."""
+    """Do what was drawn, in a plain function."""
     if kind in RAISED:
         raise RAISED[kind]("chaos")
     if kind == "slow":
@@ -202,6 +213,8 @@ def source(plan: Plan) -> Iterator[Task]:
     for task in tasks(plan):
         misbehave_plainly(plan.fault("source", task.id))
         yield task
+    if plan.blocks:
+        threading.Event().wait()
 
 
 def tasks(plan: Plan) -> list[Task]:
@@ -327,6 +340,33 @@ def acting(engine: Engine, plan: Plan, outcome: Outcome) -> Iterator[None]:
             closing.join()
 
 
+@contextlib.contextmanager
+def neighbor(engine: Engine, plan: Plan) -> Iterator[list[str]]:
+    """Another batch at the same time, from another thread; what is wrong with it is in the list afterwards."""
+    problems: list[str] = []
+
+    def ask_too() -> None:
+        is_other = plan.neighbor == "other tasks"
+        given = [Task(f"n{i}", ["one", "two"], id=f"n{i}") for i in range(4)] if is_other else tasks(plan)
+        evaluator = ValueEvaluator(samples=1) if is_other else evaluator_of(plan)
+        outcome = Outcome()
+        try:
+            outcome.evaluations += engine.evaluate_batch(given, evaluator, run=None if is_other else plan.run)
+        except BaseException as error:
+            outcome.error = error
+        if is_other and [each.status for each in outcome.evaluations] != ["ok"] * 4:
+            problems.append(f"untouched: the neighbor got {len(outcome.evaluations)} of 4, {outcome.error!r}")
+        elif not is_other:
+            problems.extend(f"{problem} (neighbor)" for problem in problems_of(plan, outcome, is_sure=False))
+
+    asking = threading.Thread(target=ask_too, daemon=True)
+    if plan.neighbor != "none":
+        asking.start()
+    yield problems
+    if plan.neighbor != "none":
+        asking.join()
+
+
 def play(plan: Plan, folder: Path) -> dict[str, Any]:
     """Play a round; what it came to and what is wrong with it, as plain data."""
     store = folder / f"{plan.number}.sqlite" if plan.is_recorded else None
@@ -341,9 +381,10 @@ def play(plan: Plan, folder: Path) -> dict[str, Any]:
     )
     if plan.caller == "is interrupted":
         engine.start()  # an interrupt while its thread is being made would leave it to nobody
-    outcome = ask(engine, plan)
+    with neighbor(engine, plan) as problems:
+        outcome = ask(engine, plan)
     plan.is_calm = True
-    problems = [*problems_of(plan, outcome), *problems_after(engine)]
+    problems += [*problems_of(plan, outcome), *problems_after(engine)]
     if plan.run is not None:
         problems += problems_again(plan, outcome, str(store))
     return {
@@ -365,8 +406,8 @@ def came(outcome: Outcome) -> str:
     return "complete" if outcome.error is None else type(outcome.error).__name__
 
 
-def problems_of(plan: Plan, outcome: Outcome) -> Iterator[str]:
-    """What is wrong with what reached the caller."""
+def problems_of(plan: Plan, outcome: Outcome, *, is_sure: bool = True) -> Iterator[str]:
+    """What is wrong with what reached the caller; `is_sure` that what was raised was raised in its own batch."""
     ids = [evaluation.task_id for evaluation in outcome.evaluations]
     if len(set(ids)) != len(ids):
         yield "a task came back twice"
@@ -381,18 +422,18 @@ def problems_of(plan: Plan, outcome: Outcome) -> Iterator[str]:
     elif not outcome.has_left:
         if len(ids) != plan.n:
             yield f"lost: {plan.n - len(ids)} of {plan.n} without a word"
-        if told and not outcome.acted.is_set():
+        if told and is_sure and plan.neighbor != "the same tasks" and not outcome.acted.is_set():
             yield f"promised: {', '.join(sorted(told))} did not reach the caller"
 
 
 def _problems_of_error(error: BaseException, plan: Plan, outcome: Outcome, told: set[str]) -> Iterator[str]:
-    names: set[str] = set()
+    named = ""
     link: BaseException | None = error
     while link is not None:
-        names.add(type(link).__name__)
+        named += repr(link)
         link = link.__cause__ or link.__context__
-    passes = told | (plan.kinds_of("call", "callback") & {"GeneratorExit", "BaseException"})
-    if not (names & passes or outcome.acted.is_set()):
+    may_pass = told | (plan.kinds_of("call", "callback", "display") & {*ENDS_A_BATCH, "GeneratorExit", "BaseException"})
+    if not (any(kind in named for kind in may_pass) or outcome.acted.is_set()):
         yield f"unexplained: {type(error).__name__}: {error}"
 
 
