@@ -59,14 +59,6 @@ def test_an_exception_in_the_script_is_a_failed_call() -> None:
     assert caught.value.reason == "script_raised"
 
 
-@pytest.mark.parametrize("answer", [None, 1, b"1"])
-def test_an_answer_that_is_no_text_is_a_failed_call_that_says_so(answer: Any) -> None:
-    kind = type(answer).__name__
-    with pytest.raises(CallError, match=f"the script returned {kind}, neither a text nor a Completion") as caught:
-        asyncio.run(Scripted(lambda call: answer).generate(CALL))
-    assert caught.value.reason == "script_returned"
-
-
 @pytest.mark.parametrize("error", [BackendUnavailableError("gone"), CallError("context_length", "too long")])
 def test_a_script_may_fail_as_a_backend_does(error: Exception) -> None:
     def script(call: Call) -> str:
