@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from debate.cli.console import say
 from debate.cli.flags import settings_flags
 from debate.errors import ConfigError
 
@@ -46,9 +47,9 @@ def serve(
         app = create_app(valued_by(engine, evaluator), token=token)
         import uvicorn
 
-        typer.echo("loading the model", err=True)
+        say("loading the model", err=True)
         engine.start()
-        typer.echo(f"{settings.evaluator} at http://{host}:{port}/forward; Ctrl-C ends it", err=True)
+        say(f"{settings.evaluator} at http://{host}:{port}/forward; Ctrl-C ends it", err=True)
         uvicorn.run(app, host=host, port=port, log_level="warning")
 
 

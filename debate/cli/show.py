@@ -123,7 +123,7 @@ def _find_task(evalset: Path, evaluation: Evaluation) -> Task:
 
 
 def _show_list(found: _Results) -> None:
-    from debate.cli.console import line, open_console, table
+    from debate.cli.console import line, name, open_console, table
     from debate.cli.render_debate import candidate
 
     made = table("task", "status", "stopped", "rounds", "selected", "score", right=(3, 4, 5))
@@ -131,14 +131,13 @@ def _show_list(found: _Results) -> None:
     for _, evaluation in found.read(None):
         selected = evaluation.selected
         cells = (
-            evaluation.task_id,
             evaluation.status,
             evaluation.stop_reason or "-",
             str(evaluation.rounds_run),
             candidate(selected),
             "-" if selected is None else f"{evaluation.scores[selected]:.2f}",
         )
-        made.add_row(*(line(cell) for cell in cells))
+        made.add_row(name(evaluation.task_id), *(line(cell) for cell in cells))
     if not made.rows:
         raise InputError("holds no evaluation yet", file=found.place)
     open_console().print(made)

@@ -11,7 +11,7 @@ from typing import cast
 
 from rich.table import Table
 
-from debate.cli.console import escape_controls, line, open_console, table
+from debate.cli.console import escape_controls, line, name, open_console, table
 from debate.cli.progress import Progress, cached_share
 from debate.evaluation import Evaluation
 from debate.jobs.run_directory import RunDirectory
@@ -36,8 +36,8 @@ def print_summary(folder: RunDirectory, totals: Totals, progress: Progress) -> N
             if (its_own := task.metadata.get("group")) != group:
                 group = its_own
                 rows.add_section()
-                rows.add_row(line(f"- {group or 'no group'}"))
-            rows.add_row(*map(line, _row(evaluation, task.metadata.get("best"))))
+                rows.add_row(name(f"- {group or 'no group'}"))
+            rows.add_row(name(evaluation.task_id), *map(line, _row(evaluation, task.metadata.get("best"))))
         groups, first_errors = record.accuracy_by_group(), _first_errors(record)
     console = open_console()
     console.print(rows)
@@ -57,7 +57,7 @@ def _row(evaluation: Evaluation, best: object) -> tuple[str, ...]:
     scores = " ".join("-" if score != score else f"{score:.1f}" for score in evaluation.scores.tolist())
     cv = f"{evaluation.cv[-1]:.2f}" if evaluation.cv and evaluation.cv[-1] == evaluation.cv[-1] else "-"
     stopped = evaluation.stop_reason or evaluation.status
-    return evaluation.task_id, selected, known, scores, cv, str(evaluation.rounds_run), _STOPPED.get(stopped, stopped)
+    return selected, known, scores, cv, str(evaluation.rounds_run), _STOPPED.get(stopped, stopped)
 
 
 def _first_errors(record: StoredRun) -> str | None:
