@@ -133,6 +133,8 @@ class Profile:
             raise ProfileError("is empty: a profile needs at least one persona", field="personas")
         if not self.components:
             raise ProfileError("is empty: a profile needs at least one component", field="components")
+        if not self.weights.any():
+            raise ProfileError("have weights that sum to 0: at least one must count", field="components")
         _check_unique([persona.name for persona in self.personas], "personas")
         _check_unique([component.name for component in self.components], "components")
 

@@ -107,6 +107,11 @@ class Scale:
         if not self.low < self.high or math.isinf(self.low):
             raise ConfigError(f"a scale needs low < high, got {self.low} and {self.high}", field="scale")
 
+    def hold(self, scores: FloatArray) -> FloatArray:
+        """The scores (J,), with those that rounding has moved off the scale at its end; NaN stays NaN."""
+        ends = np.clip(scores, self.low, self.high)  # (J,)
+        return np.where(np.isclose(scores, ends, rtol=1e-9, atol=1e-12), ends, scores)
+
     def to_unit(self, score: float) -> float:
         """Map a score to 0..1, where 1 is best. Without an upper end, it comes closer to an end and never there."""
         if math.isinf(self.high):

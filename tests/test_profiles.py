@@ -157,6 +157,12 @@ BAD_FIELDS = {
         "components.0.weight",
         "must be a number, got true",
     ),
+    "weights of 0": (
+        COMPONENTS + "  weight: 0\n" + PERSONA,
+        1,
+        "components",
+        "have weights that sum to 0: at least one must count",
+    ),
     "no personas": ("name: x\n", 1, "personas", "is missing"),
     "empty personas": ("name: x\npersonas: []\n", 2, "personas", "is empty: a profile needs at least one persona"),
     "personas left blank": ("name: x\npersonas:\n", 2, "personas", "must be a list, got nothing"),

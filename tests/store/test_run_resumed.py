@@ -292,7 +292,7 @@ def test_a_stricter_threshold_goes_on_where_the_debate_had_stopped(store: Store)
 
 def test_other_prompts_are_refused_with_the_difference(store: Store) -> None:
     evaluated(store, debates())
-    with pytest.raises(RunMismatchError, match="mode was 'sequential', is 'simultaneous'"):
+    with pytest.raises(RunMismatchError, match="mode: sequential -> simultaneous"):
         evaluated(store, debates(mode="simultaneous"))
 
 
