@@ -113,12 +113,9 @@ class RunRegistry:
             if before == shapes_prompts:
                 return held
             if held.n_tasks():  # others may be at work on it, so it is not let go of
-                found = "; ".join(differences(before, shapes_prompts)[:5])
-                hint = "give what has other settings a `run` of its own"
-                raise RunMismatchError(
-                    f"the run {name!r} was made with other settings: {found}", field="run", hint=hint
-                )
-            held.close()
+                problem = f"{name!r} was made with other settings: {'; '.join(differences(before, shapes_prompts)[:5])}"
+                raise RunMismatchError(problem, field="run", hint="give what has other settings a `run` of its own")
+            self._runs.pop(key)[1].close()
         record = self._opened_store().run(name, identity, seed=self._context.seed, today=self._context.today)
         self._runs[key] = (shapes_prompts, record)
         return record
