@@ -33,6 +33,7 @@ class Cached:
 
     def __init__(self, backend: Backend, replies: Replies) -> None:
         self.model = backend.model
+        self.is_chat = getattr(backend, "is_chat", False)
         self.start, self.aclose = backend.start, backend.aclose
         self._backend = backend
         self._replies = replies

@@ -78,6 +78,11 @@ class EnsembleEvaluator(BaseEvaluator):
         """Names of the models that the evaluators ask for."""
         return frozenset[str]().union(*(each.models for each in self.evaluators))
 
+    @property
+    def role_models(self) -> frozenset[str | None]:
+        """Models that one of the evaluators asks with messages of other roles than a chat's; None is the run's own."""
+        return frozenset[str | None]().union(*(getattr(each, "role_models", ()) for each in self.evaluators))
+
     def check_task(self, task: Task) -> None:
         """Raise a `TaskError` for a task that one of the evaluators cannot evaluate."""
         check_task(self.evaluators, task)
