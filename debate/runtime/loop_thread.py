@@ -15,7 +15,7 @@ import os
 import sys
 import threading
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterable
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary, WeakSet
 
@@ -81,8 +81,8 @@ class LoopThread:
         except BaseException:
             if not future.done():
                 future.cancel()
-                with suppress(TimeoutError, EngineError):
-                    self._submit(_end_of(work)).result(_GRACE_SECONDS)
+                with suppress(EngineError):
+                    concurrent.futures.wait([self._submit(_end_of(work))], _GRACE_SECONDS)
             raise
 
     async def arun(self, work: Coroutine[Any, Any, T]) -> T:
@@ -95,8 +95,8 @@ class LoopThread:
             if not is_being_cancelled():
                 raise self._cancelled() from None
             future.cancel()
-            with suppress(TimeoutError, EngineError):
-                await asyncio.wait_for(asyncio.wrap_future(self._submit(_end_of(work))), _GRACE_SECONDS)
+            with suppress(EngineError):
+                await asyncio.wait([asyncio.wrap_future(self._submit(_end_of(work)))], timeout=_GRACE_SECONDS)
             raise
 
     def finish(self, items: AsyncGenerator[Any]) -> None:
@@ -139,16 +139,12 @@ class LoopThread:
             elif last is not None:
                 self._schedule(last()).result()
         finally:
-            self._stop(waits=ending.done())
-
-    def _stop(self, *, waits: bool) -> None:
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        if waits:
-            self._thread.join(_GRACE_SECONDS)
-        if not self._thread.is_alive():
-            self._loop.close()
-        for future in [*self._under_way]:
-            future.cancel()
+            is_left_behind = not ending.done()
+            ending.add_done_callback(lambda _: self._loop.call_soon_threadsafe(self._loop.stop))  # now, or then
+            for future in self._under_way - {ending}:
+                future.cancel()
+            if not is_left_behind:
+                self._thread.join(_GRACE_SECONDS)
 
     def _submit(self, work: Coroutine[Any, Any, T], *, is_blocking: bool = False) -> Future[T]:
         try:
@@ -180,15 +176,16 @@ class LoopThread:
 
 
 def _keep_running(loop: asyncio.AbstractEventLoop) -> None:
-    """Run a loop until it is stopped.
+    """Run a loop until it is stopped, and close it.
 
     An exit (`EXITS`) that a task raises ends a loop; whoever awaits the task has it too, so this one goes on.
     """
-    while True:
-        try:
-            return loop.run_forever()
-        except EXITS as error:
-            _log.debug("a task raised %r", error)
+    with closing(loop):
+        while True:
+            try:
+                return loop.run_forever()
+            except EXITS as error:
+                _log.debug("a task raised %r", error)
 
 
 _OPEN: WeakSet[LoopThread] = WeakSet()
