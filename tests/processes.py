@@ -50,13 +50,14 @@ def watched(code: str, *arguments: str, seconds: float = 30.0, interrupt_at: str
     )
     watchdog = threading.Timer(seconds, process.send_signal, [signal.SIGABRT])  # faulthandler then writes the stacks
     watchdog.start()
-    try:
-        said = _read_until(process, interrupt_at)
-        out, err = process.communicate(timeout=seconds + 10)
-    finally:
-        watchdog.cancel()
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
+    with process:
+        try:
+            said = _read_until(process, interrupt_at)
+            out, err = process.communicate(timeout=seconds + 10)
+        finally:
+            watchdog.cancel()
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
     assert process.returncode != -signal.SIGABRT, f"the process did not end within {seconds} s:\n{said}{out}\n{err}"
     return Ended(process.returncode, said + out, err, time.monotonic() - began)
 

@@ -432,6 +432,27 @@ def test_a_forked_process_is_told_to_make_an_engine_of_its_own() -> None:
     assert said(scene) == ["ok", refused, refused, "ok", "4 8", "ok"]
 
 
+def test_a_store_that_was_opened_before_a_fork_is_refused_there_and_goes_on_here() -> None:
+    scene = """
+    import tempfile
+    from debate.errors import StoreError
+    from debate.store import Store
+
+    with tempfile.TemporaryDirectory() as folder, Store(f"{folder}/s.sqlite") as store:
+        if not (child := os.fork()):
+            try:
+                Engine(Scripted(reply_for), store=store).evaluate(tasks(1)[0], asks(1))
+            except StoreError as error:
+                print(error.message.rpartition(": ")[2], flush=True)
+            store.close()
+            os._exit(4)
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        with Engine(Scripted(reply_for), store=store) as engine:
+            print(engine.evaluate(tasks(1)[0], asks(1)).status)
+    """
+    assert said(scene) == ["was opened before the process was forked", "4", "ok"]
+
+
 # ---- interrupts
 
 
