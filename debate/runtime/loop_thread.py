@@ -60,6 +60,7 @@ class LoopThread:
         self._is_closed = False
         self._under_way: set[Future[Any]] = set()
         self._waiting: set[SimpleQueue[Any]] = set()
+        self._streams: list[AsyncGenerator[Any]] = []
         self._thread = threading.Thread(target=_keep_running, args=(self._loop,), name=name, daemon=True)
         self._thread.start()
         _OPEN.add(self)
@@ -112,19 +113,23 @@ class LoopThread:
     def finish(self, items: AsyncGenerator[Any]) -> None:
         """Close a stream and wait for its end, where one can: a generator may be finalized in any thread.
 
-        A loop that is closed has closed its streams already, which is also the case when the interpreter ends.
+        A loop that is closed closes its streams itself, which is also the case when the interpreter ends.
         """
+        self._streams.append(items)  # while the loop is being closed, nobody else may hold it any more
         if not (self._is_closed or self.is_foreign):
             with suppress(EngineError):
                 if self.is_current:
                     self._submit(_close(items), self._schedule)
                 else:
                     self.run(_close(items))
+                self._streams.remove(items)
 
     async def afinish(self, items: AsyncGenerator[Any]) -> None:
         """Close a stream and wait for its end from another loop, see `finish`."""
+        self._streams.append(items)
         with suppress(EngineError):
             await self.arun(_close(items))
+            self._streams.remove(items)
 
     def close(
         self, last: Callable[[], Coroutine[Any, Any, None]] | None = None, *, seconds: float = _CLOSING_SECONDS

@@ -78,8 +78,8 @@ async def stream(
         if (error := state.error or state.death) is not None:
             raise error
     finally:
-        await cancel_all([feeder, *state.under_way])
         state.close()
+        await cancel_all([feeder, *state.under_way])
 
 
 def unfinished_evaluation(death: DebateError, job: EvaluationRequest) -> Evaluation:
