@@ -53,10 +53,11 @@ def execute(
 
 def _end_as_on_interrupt() -> None:
     """Have a termination, and a terminal that is closed, end the run as Ctrl-C does; `nohup` keeps the latter away."""
-    signal.signal(signal.SIGTERM, _as_interrupt)
+    signal.signal(signal.SIGTERM, as_interrupt)
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
-        signal.signal(signal.SIGHUP, _as_interrupt)
+        signal.signal(signal.SIGHUP, as_interrupt)
 
 
-def _as_interrupt(*_: object) -> None:
+def as_interrupt(*_: object) -> None:
+    """Handle a signal as Ctrl-C."""
     raise KeyboardInterrupt
