@@ -11,6 +11,7 @@ from sqlalchemy import Connection, and_, case, delete, func, select
 
 from debate.evaluation import Evaluation
 from debate.journal import Answer
+from debate.sql.connect import reading
 from debate.store.fork import INHERITED, Inherited
 from debate.store.serialization import WITH_TEXT, as_answer
 from debate.store.tables import CALLS, EVALUATIONS, TASKS, TEXTS, TURNS
@@ -49,6 +50,7 @@ def delete_records(connection: Connection, run_id: int) -> None:
         connection.execute(delete(table).where(table.c.run_id == run_id))
 
 
+@reading("an evaluation")
 def kept_evaluation(data: str) -> Evaluation:
     """The evaluation that a row's `data` holds."""
     return Evaluation.from_dict(json.loads(data))
