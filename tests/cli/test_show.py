@@ -220,7 +220,7 @@ def test_a_scale_on_which_less_is_better_ranks_from_below(folder: Path) -> None:
 
 def test_scores_that_tie_within_rounding_share_a_rank(folder: Path) -> None:
     tie = debate_of(scores=np.array([0.3, 0.1 + 0.2]), selected=0, tied=(0, 1))
-    assert "1 0.30 0.005 1 selected 2 0.30 0.995 1 tied" in words(shown(write_one(folder, tie)))
+    assert "1 0.30 0.005 1 = tied 2 0.30 0.995 1 = tied" in words(shown(write_one(folder, tie)))
 
 
 def test_the_highest_score_that_there_can_be_stands_beside_the_scores(folder: Path) -> None:
