@@ -129,6 +129,8 @@ class Run:
 
     def _open_store(self, folder: RunDirectory) -> Store:
         """The store, which is made for a run that has recorded nothing yet."""
+        if folder.server_with_password() is not None:
+            return folder.open_store()
         is_lost = not folder.is_new and (self.evalset is None or folder.has_results)
         return folder.open_store() if is_lost else Store(folder.store_url)
 
@@ -136,7 +138,7 @@ class Run:
         found, store = RunDirectory.read(self.folder), self.settings.store
         if found is not None and store is not None and not found.is_stored_in(store):
             if found.is_blank():
-                return replace(found, store=store)
+                return replace(found, store=store, is_store_given=True)
             was = found.store or "in the folder"
             raise ConfigError(f"this run's store is {was}", field="store", hint="give another --out, or that --store")
         if self.fork:
@@ -144,8 +146,8 @@ class Run:
             watcher.note(f"this run goes on as {found.path}")
         folder = found or RunDirectory.new(self.folder, store)
         about = folder.evalset if self.evalset is None else {"path": str(self.evalset.path)}
-        store = store or folder.store  # the one that was given may hold a password
-        return RunDirectory(folder.path, folder.name, store, self.settings.given() or folder.settings, about)
+        store, is_given = store or folder.store, folder.is_store_given or store is not None  # it may hold a password
+        return RunDirectory(folder.path, folder.name, store, self.settings.given() or folder.settings, about, is_given)
 
 
 @dataclass(slots=True)

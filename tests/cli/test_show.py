@@ -276,6 +276,14 @@ def test_an_unknown_task_id_is_refused_with_close_ones(folder: Path) -> None:
     assert fault(folder, "xyz").hint == "--list shows the ids of all tasks"
 
 
+def test_what_is_no_file_of_results_is_told(folder: Path) -> None:
+    (folder / "results.jsonl").mkdir(parents=True)
+    assert "results.jsonl: is no regular file" in fault(folder).message
+    (folder / "results.jsonl").rmdir()
+    (folder / "results.jsonl").symlink_to("/dev/zero")
+    assert "results.jsonl: is no regular file" in fault(folder).message
+
+
 def test_a_place_without_results_is_refused(folder: Path, tmp_path: Path) -> None:
     assert "there is no results file" in fault(tmp_path).message
     write(folder)
