@@ -16,7 +16,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import compress, groupby
 
 from debate.flow import Block, Segment
 from debate.hashing import digest
@@ -151,7 +151,7 @@ class Delimiters:
 
         Neighboring pieces of content are read as one text.
         """
-        said = "".join([text for text, is_content in block if is_content]).translate(_FOLD)
+        said = "".join(compress(*zip(*block, strict=True))).translate(_FOLD) if block else ""
         if not (word and word in said) and not any(opening in said for opening, _ in self.patterns):
             return block
         runs = [(is_content, list(run)) for is_content, run in groupby(block, lambda segment: segment.is_content)]

@@ -86,9 +86,10 @@ def _is_template(name: str, known: Iterable[str]) -> bool:
 
 
 def _finalize(value: Any) -> Any:
-    if isinstance(value, (Trusted, _Rendered, int, float)):
-        return value
-    check_plain(value)
+    if type(value) is not str:  # as most are
+        if isinstance(value, (Trusted, _Rendered, int, float)):
+            return value
+        check_plain(value)
     return f"{_OPEN}{value}{_CLOSE}"
 
 
@@ -96,10 +97,10 @@ def _concat(pieces: Iterable[str]) -> _Rendered:
     """The pieces of a part, put together as they come, so that one without end is found before it is whole."""
     left, parts, length = iter(pieces), list[str](), 0
     while chunk := list(islice(left, 1000)):
-        length += sum(map(len, chunk))
+        parts.append("".join(chunk))
+        length += len(parts[-1])
         if length > MAX_CHARACTERS:
             raise SecurityError(f"renders more than {MAX_CHARACTERS:,} characters")
-        parts += chunk
     return _Rendered("".join(parts))
 
 

@@ -23,8 +23,8 @@ from jinja2.visitor import NodeTransformer
 
 T = TypeVar("T")
 MAX_STEPS = 20_000_000
-_TURN, _CALL = 10, 100
-"""Steps of one turn of a loop, and of a call besides what it is given."""
+_TURN, _CALL = 20, 100
+"""Steps of one turn of a loop and of one element, and of a call besides what it is given. One character is one."""
 _PLAIN = (str, int, float, bool, type(None), list, tuple, dict)
 """What can be printed."""
 _OF_LOOPS = frozenset({"first", "index", "index0", "last", "length", "revindex"})
@@ -49,11 +49,11 @@ def spend(steps: int) -> None:
 
 
 def size(value: Any) -> int:
-    """Characters and elements of a value, those of nested values too."""
+    """The steps of going through a value: its characters and elements, those of nested values too."""
     n, left = 0, [value]
     while left:
         each: Any = left.pop()
-        n += len(each) if isinstance(each, str | bytes) else 1
+        n += len(each) if isinstance(each, str | bytes) else _TURN
         if isinstance(each, dict):
             left += chain.from_iterable(cast("dict[Any, Any]", each).items())
         elif isinstance(each, list | tuple):
@@ -65,10 +65,11 @@ def size(value: Any) -> int:
 
 def check_plain(value: Any) -> None:
     """Refuse to print what is no plain data: its text would be an address in memory, another one in every run."""
-    if not isinstance(value, _PLAIN) and not isinstance(value, jinja2.Undefined):
+    if isinstance(value, str | jinja2.Undefined):
+        return
+    if not isinstance(value, _PLAIN):
         raise SecurityError(f"a {type(value).__name__} cannot be printed; add | list, or call it")
-    if not isinstance(value, str):
-        spend(size(value))
+    spend(size(value))
 
 
 class Undefined(jinja2.StrictUndefined):
@@ -103,7 +104,7 @@ def _cost(name: str, given: Iterable[Any]) -> int:
     if name not in _MULTIPLYING:
         return size(first) + sum(map(size, others))
     factors = (abs(each) if isinstance(each, int) else size(each) for each in others)
-    return (1 + size(first)) * (1 + max(factors, default=1))
+    return (1 + size(first)) * (1 + max(factors, default=0))
 
 
 def _metered(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -124,10 +125,10 @@ def _metered(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 @pass_context  # is never worked out before rendering
 def _turned(_: object, iterable: Any) -> Any:
     """What a loop goes through, paid for."""
-    if isinstance(iterable, Iterator):
+    if not isinstance(iterable, list) and isinstance(iterable, Iterator):  # the second is a slow question
         return _paid(cast("Iterator[Any]", iterable))
-    spend(_TURN * len(iterable))
-    return iterable
+    spend(_TURN * len(cast("list[Any]", iterable)))
+    return cast("Any", iterable)
 
 
 def _paid(turns: Iterator[T]) -> Iterator[T]:
