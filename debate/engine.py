@@ -12,15 +12,15 @@ import asyncio
 import datetime
 import threading
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
-from debate.backends.base import Backend, Call, close_all, start_all
+from debate.backends.base import Backend, Call, backends_by_name, close_all, start_all
 from debate.backends.cached import Cached, Replies
-from debate.errors import BackendUnavailableError, ConfigError
+from debate.errors import BackendUnavailableError, ConfigError, TaskError
 from debate.evaluation import Evaluation
 from debate.evaluators.base import Evaluator, RunContext
 from debate.evaluators.contract import check_evaluator
@@ -30,6 +30,7 @@ from debate.runtime.loop_thread import LoopThread
 from debate.runtime.run_registry import InRun, RunRegistry
 from debate.runtime.runner import HasRetriever, Observer, Retriever, Runner, as_retriever
 from debate.runtime.scheduler import EvaluationRequest, stream, unfinished_evaluation, with_unique_ids
+from debate.settings import check_value
 from debate.types import Failure, Sampling, Task, Usage
 
 if TYPE_CHECKING:  # it loads SQLAlchemy
@@ -46,10 +47,10 @@ class Engine:
         memory: what agents recall from: a `MemoryStore`, or its `recaller(...)`; None recalls nothing.
         store: where answers and evaluations are kept, a `Store` or its address: an interrupted run asks again only for
             what is missing.
-        seed: of the run. The same seed gives the same evaluations, as far as the backend is repeatable.
+        seed: of the run. The same seed and date give the same evaluations, as far as the backend is repeatable.
         max_concurrency: how many evaluations are open at once. None takes what the backend's KV cache holds at full
             length, or twice its slots where that is unknown.
-        today: the date that prompts state; None is today.
+        today: the date that prompts state, and that every call's seed is therefore made of; None is today.
         on_completion: called with every call and its completion, for progress displays.
         cache: of raw replies, shared by all runs: `store.cache(ttl=...)`. None asks anew.
         budget: what all evaluations together may use.
@@ -70,19 +71,17 @@ class Engine:
         budget: Budget | None = None,
         task_seconds: float | None = None,
     ) -> None:
-        if max_concurrency is not None and max_concurrency < 1:
-            raise ConfigError(f"must be at least 1, or None, got {max_concurrency}", field="max_concurrency")
-        self.backends = dict(backend) if isinstance(backend, Mapping) else {backend.model: backend}
-        if not self.backends:
-            raise ConfigError("needs at least one backend", field="backend")
+        self.backends = backends_by_name(backend)
         if cache is not None:
             self.backends = {name: Cached(each, cache) for name, each in self.backends.items()}
+        check_value("today", today, datetime.date | None)
+        seed = check_value("seed", seed, int)
         self.run_context = RunContext(seed, (today or datetime.datetime.now().astimezone().date()).isoformat())
-        self._memory = as_retriever(memory)
+        self._memory = as_retriever(check_value("memory", memory, Retriever | HasRetriever | None))
         self._recording = RunRegistry(store, self.backends, self.run_context)
-        self._budget = budget
-        self._task_seconds = task_seconds
-        self._max_concurrency = max_concurrency
+        self._budget: Budget | None = check_value("budget", budget, Budget | None)
+        self._task_seconds: float | None = check_value("task_seconds", task_seconds, float | None, gt=0)
+        self._max_concurrency: int | None = check_value("max_concurrency", max_concurrency, int | None, ge=1)
         self.on_completion = on_completion
         self._thread: LoopThread | None = None
         self._lock = threading.Lock()
@@ -105,7 +104,7 @@ class Engine:
         return await self._loop.arun(self._evaluate(task, evaluator, run))
 
     def evaluate_batch(
-        self, tasks: Sequence[Task], evaluator: Evaluator | Sequence[Evaluator], run: InRun = None
+        self, tasks: Collection[Task], evaluator: Evaluator | Sequence[Evaluator], run: InRun = None
     ) -> list[Evaluation]:
         """Evaluate all tasks side by side: one evaluation per task, in their order.
 
@@ -119,13 +118,15 @@ class Engine:
                 name, one for each evaluator.
 
         Raises:
-            RunLockedError, RunMismatchError, StoreError: when the run cannot be recorded.
+            TaskError, ConfigError: for what is no list of tasks or no evaluator; for an id that was given twice.
+            RunMismatchError: when the run has other prompts, or another task of the same id.
+            RunLockedError, StoreError: when the run cannot be recorded.
             BudgetExceededError: when the engine's budget is used up; what was finished is recorded.
         """
         return self._loop.run(self._batch(tasks, evaluator, run))
 
     async def aevaluate_batch(
-        self, tasks: Sequence[Task], evaluator: Evaluator | Sequence[Evaluator], run: InRun = None
+        self, tasks: Collection[Task], evaluator: Evaluator | Sequence[Evaluator], run: InRun = None
     ) -> list[Evaluation]:
         """Evaluate all tasks side by side, see `evaluate_batch`."""
         return await self._loop.arun(self._batch(tasks, evaluator, run))
@@ -273,7 +274,7 @@ class Engine:
         return evaluation
 
     async def _batch(
-        self, tasks: Sequence[Task], evaluator: Evaluator | Sequence[Evaluator], run: InRun
+        self, tasks: Collection[Task], evaluator: Evaluator | Sequence[Evaluator], run: InRun
     ) -> list[Evaluation]:
         jobs = await self._jobs(tasks, evaluator, run)
         runner, admission = await self._started()
@@ -287,19 +288,22 @@ class Engine:
         return [done[position] for position in range(len(jobs))]
 
     async def _jobs(
-        self, tasks: Sequence[Task], evaluator: Evaluator | Sequence[Evaluator], run: InRun
+        self, tasks: Collection[Task], evaluator: Evaluator | Sequence[Evaluator], run: InRun
     ) -> list[EvaluationRequest]:
-        evaluators = list(evaluator) if isinstance(evaluator, Sequence) else [evaluator] * len(tasks)
+        _check_tasks(tasks, Collection)
+        evaluators = _one_each(evaluator, len(tasks))
         if len(evaluators) != len(tasks):
             raise ConfigError(f"{len(tasks)} tasks and {len(evaluators)} evaluators do not pair up", field="evaluator")
         self.check(*evaluators)
+        named = list(with_unique_ids(tasks))
         records = await asyncio.to_thread(self._recording.records, run, evaluators)
-        pairs = zip(with_unique_ids(tasks), evaluators, strict=True)
+        pairs = zip(named, evaluators, strict=True)
         return [EvaluationRequest(position, task, own, *records[id(own)]) for position, (task, own) in enumerate(pairs)]
 
     async def _stream(
         self, tasks: Iterable[Task], evaluator: Evaluator, run: InRun
     ) -> AsyncGenerator[tuple[int, Evaluation]]:
+        _check_tasks(tasks, Iterable)
         self.check(evaluator)
         recorded = (await asyncio.to_thread(self._recording.records, run, [evaluator]))[id(evaluator)]
         runner, admission = await self._started()
@@ -326,6 +330,22 @@ class Engine:
                     field="model",
                     hint=f"it has {', '.join(map(repr, self.backends))}; pass {{model: backend}} to Engine",
                 )
+
+
+def _one_each(evaluator: Evaluator | Sequence[Evaluator], n: int) -> list[Evaluator]:
+    """The evaluators of n tasks, where one was given for all, or one for each. A text is left for `check` to refuse."""
+    if isinstance(evaluator, Sequence) and not isinstance(evaluator, str):
+        return list(evaluator)
+    return [cast("Evaluator", evaluator)] * n
+
+
+def _check_tasks(tasks: object, kind: type[Any]) -> None:
+    """Refuse anything but several tasks, in a list or whatever else is of this kind."""
+    if isinstance(tasks, Task):
+        raise TaskError("must be a list, got one Task", field="tasks", hint="put it in [ ], or call `evaluate`")
+    if isinstance(tasks, str) or not isinstance(tasks, kind):
+        hint = "`iter_evaluate` takes any iterable of tasks, and reads them one by one"
+        raise TaskError(f"must be a list of tasks, got {type(tasks).__name__}", field="tasks", hint=hint)
 
 
 def _generated(

@@ -7,7 +7,7 @@ task, from 1, because the labels of the debate mean nothing outside it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -29,6 +29,7 @@ from debate.types import (
     Transcript,
     Turn,
     Usage,
+    Verdict,
 )
 
 if TYPE_CHECKING:
@@ -84,6 +85,26 @@ class Evaluation:
     usage: Usage = Usage()
     seconds: float = 0.0
 
+    @property
+    def choice(self) -> tuple[int, ...]:
+        """What was chosen: the selected candidate and those that tie with it; empty when nothing was selected."""
+        if self.selected is None:
+            return ()
+        return self.tied if self.selected in self.tied else (self.selected,)
+
+    def verdict(self, best: Collection[int]) -> Verdict | None:
+        """How the choice stands to a label, the indices of the right candidates; None without a label.
+
+        `right` when all that was chosen is right, so that a tie among right candidates is, and any other tie is not.
+        """
+        if not best:
+            return None
+        if not self.choice:
+            return "unscored"
+        if set(self.choice) <= set(best):
+            return "right"
+        return "tied" if len(self.choice) > 1 else "wrong"
+
     def feedback(self, j: int) -> str:
         """What the agents said of candidate `j`, worst component first: a textual gradient (arXiv 2305.03495).
 
@@ -117,6 +138,10 @@ class Evaluation:
             parts.pop(0)
         text = "\n\n".join(parts)
         return text[:max_characters] if max_characters else text
+
+    def ranks(self) -> list[int | None]:
+        """Rank of each candidate, 1 is best; tied candidates share one, the unscored have none."""
+        return _selection.ranks(self.scores, self.scale.higher_is_better)
 
     def keep_best(self, n: int) -> list[int]:
         """Indices of the `n` best candidates, best first, in the direction of the scale; see `selection.keep_best`."""
@@ -212,12 +237,22 @@ def _standing(evaluation: Evaluation, j: int) -> str:
     score = evaluation.scores[j]
     if np.isnan(score):
         return f"Candidate {j + 1} was not scored: {evaluation.error or 'no agent gave a readable score'}."
-    gap = evaluation.scores - score if evaluation.scale.higher_is_better else score - evaluation.scores  # (J,)
-    better = int(np.sum(gap > 0))
+    scale, rank = evaluation.scale, evaluation.ranks()[j]
     return (
         f"Candidate {j + 1} of {len(evaluation.scores)}: {score:.2f} on a scale of "
-        f"{evaluation.scale.low:g} to {evaluation.scale.high:g}, rank {better + 1}."
+        f"{scale.low:g} to {_short(scale.high)}, rank {rank}."
     )
+
+
+def top_of_scale(evaluation: Evaluation) -> str:
+    """` of 6.67`, which stands behind scores that do not go to 10; empty where they do, or the lowest are the best."""
+    high = evaluation.scale.high
+    return f" of {_short(high)}" if evaluation.scale.higher_is_better and high not in (10.0, np.inf) else ""
+
+
+def _short(number: float) -> str:
+    """With two decimals at most, except for what is below 1."""
+    return f"{round(number, 2) if abs(number) >= 1 else number:g}"
 
 
 def _component_lines(debate: Evaluation, j: int) -> list[str]:

@@ -14,14 +14,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeVar, cast, get_args
 
 from debate.errors import ConfigError, ReplyError
-from debate.settings import check_settings, setting
-from debate.types import Failure, InvalidReply, Memory, Sampling, Usage
+from debate.settings import check_settings, check_value, setting
+from debate.types import Failure, InvalidReply, Memory, Sampling, Task, Usage
 
 T = TypeVar("T")
 Chat = str | Sequence[Mapping[str, str]]
@@ -210,13 +210,13 @@ class MemorySettings:
     sources: tuple[str, ...] = ()
     """Only from these sources; empty is all."""
     exclude_sources: tuple[str, ...] = ()
-    """Not from these, besides the task itself, which never reminds an agent of its own earlier debate."""
-    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Not from these."""
+    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any], hash=False)
     """Only memories whose metadata has all these values."""
 
     def __post_init__(self) -> None:
         for name in ("collections", "kinds", "sources", "exclude_sources"):
-            object.__setattr__(self, name, as_texts(getattr(self, name)))
+            object.__setattr__(self, name, as_texts(check_value(name, getattr(self, name), str | Collection)))
         object.__setattr__(self, "weights", None if self.weights is None else _as_weights(self.weights))
         object.__setattr__(self, "metadata", as_json(self.metadata))
         check_settings(self)
@@ -243,6 +243,8 @@ class Recall(MemorySettings):
 
     queries: tuple[str, ...]
     """Several views of the question; the best match among them counts."""
+    task: Task | None = None
+    """The task that is evaluated: what came of it is not recalled, so that no task reminds of its own evaluation."""
 
 
 def as_texts(given: str | Sequence[str]) -> tuple[str, ...]:
@@ -269,8 +271,10 @@ def as_json(given: Mapping[str, Any] | None) -> dict[str, Any]:
     Raises:
         ConfigError: for what JSON cannot hold.
     """
+    if not given:
+        return {}
     try:
-        text = json.dumps(given or {}, ensure_ascii=False, sort_keys=True, allow_nan=False)
+        text = json.dumps(given, ensure_ascii=False, sort_keys=True, allow_nan=False)
         text.encode("utf-8")
         return cast("dict[str, Any]", json.loads(text))
     except (TypeError, ValueError, RecursionError) as error:

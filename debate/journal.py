@@ -6,7 +6,7 @@ flows. `debate.store` implements these protocols in SQL.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from typing import Protocol
 
 from debate.evaluation import Evaluation
@@ -76,7 +76,8 @@ class RunJournal(Protocol):
         `settings` is the digest of the evaluator's present settings.
 
         Raises:
-            TaskError: when the run has another task of that id.
+            TaskError: when the task holds what the record cannot keep.
+            RunMismatchError: when the run has another task of that id.
         """
         ...
 
@@ -87,5 +88,8 @@ def format_address(address: Address) -> str:
 
 
 def recall_hash(request: Recall) -> str:
-    """Hash of all that shapes what is recalled, but the memories themselves."""
-    return digest(asdict(request))
+    """Hash of all that shapes what is recalled, but the memories themselves. The task stands for itself by its id."""
+    shaping = {spec.name: getattr(request, spec.name) for spec in fields(request) if spec.name != "task"}
+    if request.task is not None:
+        shaping["exclude_sources"] = (request.task.id, *request.exclude_sources)
+    return digest(shaping)

@@ -13,7 +13,7 @@ from that: checks, the description by which runs are told apart, docstrings, com
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from functools import cache, cached_property
 from inspect import cleandoc
@@ -21,10 +21,13 @@ from operator import ge, gt, le, lt
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
-from debate.errors import ConfigError
+import numpy as np
+
+from debate.errors import ConfigError, InputError
 
 T = TypeVar("T")
 _NOUNS: dict[Any, str] = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
+_KINDS: dict[Any, str] = {Mapping: "a mapping", Sequence: "a list", Collection: "a list", Callable: "a function"}
 _BOUNDS = {"ge": ("at least", ge), "gt": ("above", gt), "le": ("at most", le), "lt": ("below", lt)}
 REQUIRED: Any = MISSING
 """The default of a setting that has none."""
@@ -36,6 +39,7 @@ def setting(
     *,
     shapes_prompts: bool = True,
     file_type: Any = None,
+    is_hashable: bool = True,
     **bounds: float,
 ) -> Any:
     """A dataclass field that declares a setting.
@@ -44,12 +48,14 @@ def setting(
     help: one or two sentences, shown by `help()`, `--help` and the docs page.
     shapes_prompts: whether a prompt may depend on it; other settings may change when a run is resumed.
     file_type: the type in a YAML file or on the command line, where it is not the field's.
+    is_hashable: False for mappings and the like, which the hash of an instance leaves out.
     bounds: `ge`, `gt`, `le` and `lt`, as pydantic's `Field` takes them.
     """
+    hash_ = None if is_hashable else False
     metadata = {"help": help, "shapes_prompts": shapes_prompts, "file_type": file_type, "bounds": bounds}
     if isinstance(default, type):
-        return field(default_factory=default, metadata=metadata)
-    return field(default=default, metadata=metadata)
+        return field(default_factory=default, metadata=metadata, hash=hash_)
+    return field(default=default, metadata=metadata, hash=hash_)
 
 
 def result_setting(default: Any, help: str, **other: Any) -> Any:  # noqa: A002
@@ -95,16 +101,21 @@ class Declaration:
         return f"{text}, or None" if NoneType in self.members else text
 
     def problem(self, value: object) -> str | None:
-        """What keeps a value from having the type and lying within the bounds, or None; None for non-plain types."""
-        if not self.is_plain:
-            return None
-        if not any(_has_type(value, each) for each in self.members):
-            return f"must be {self.expected}, got {value!r}"
+        """What keeps a value from having the type and lying within the bounds, or None where nothing does."""
+        is_finite = not isinstance(value, float) or math.isfinite(value)
+        if not is_finite or not type_check(self.type)(value):
+            return f"must be {self.expected or self._names}, got {value!r:.120}"
         if isinstance(value, int | float) and not all(
             _BOUNDS[side][1](value, bound) for side, bound in self.bounds.items()
         ):
             return f"must be {self._bounds_in_words}, got {value:g}"
         return None
+
+    @property
+    def _names(self) -> str:
+        """The members of the type by their names: `a Profile, a text or a Path`."""
+        *others, last = [_noun(each) for each in self.members if each is not NoneType]
+        return f"{', '.join(others)} or {last}" if others else last
 
     @property
     def _bounds_in_words(self) -> str:
@@ -119,7 +130,9 @@ def declarations(cls: type[Any]) -> tuple[Declaration, ...]:
 
 
 def check_settings(settings: Any, prefix: str = "") -> None:
-    """Check the plain settings of a dataclass's instance against their declarations.
+    """Check the settings of a dataclass's instance against their declarations.
+
+    A numpy scalar or array is replaced with the plain values that it holds, so that the setting can be recorded.
 
     prefix: stands before the field's name in the error.
 
@@ -127,9 +140,28 @@ def check_settings(settings: Any, prefix: str = "") -> None:
         ConfigError: naming the first field whose value has the wrong type or lies out of bounds.
     """
     for each in declarations(cast("type[Any]", type(settings))):
-        value = getattr(settings, each.name)
+        given = getattr(settings, each.name)
+        value = _without_numpy(given)
+        if value is not given:
+            object.__setattr__(settings, each.name, value)
         if value is not each.default and (problem := each.problem(value)):
             raise ConfigError(problem, field=prefix + each.name)
+
+
+def check_value(name: str, value: Any, kind: Any, error: type[InputError] = ConfigError, **bounds: float) -> Any:
+    """The value of an argument or field, checked as a setting of the type `kind` is, with numpy values made plain.
+
+    Raises:
+        InputError: an `error` with `name` as its field, for the wrong type or a value out of bounds.
+    """
+    value = _without_numpy(value)
+    if problem := Declaration(name, kind, REQUIRED, "", True, kind, bounds).problem(value):
+        raise error(problem, field=name)
+    return value
+
+
+def _without_numpy(value: Any) -> Any:
+    return cast("Any", value).tolist() if isinstance(value, np.generic | np.ndarray) else value
 
 
 def plain_values(settings: Any, *, shapes_prompts: Iterable[bool] = (True, False)) -> dict[str, Any]:
@@ -177,17 +209,36 @@ def _is_plain(value: object) -> bool:
 
 def _noun(annotation: Any) -> str:
     if get_origin(annotation) is not Literal:
-        return _NOUNS[annotation]
+        kind = get_origin(annotation) or annotation
+        if kind is tuple:
+            return f"a list of {get_args(annotation)[0].__name__}s"
+        return _NOUNS.get(kind) or _KINDS.get(kind) or f"a {kind.__name__}"
     options = [str(each) for each in get_args(annotation)]
     return f"one of {', '.join(options)}" if len(options) > 1 else options[0]
 
 
-def _has_type(value: object, annotation: Any) -> bool:
-    if get_origin(annotation) is Literal:
-        return isinstance(value, str) and value in get_args(annotation)
-    if annotation is float:
-        return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    return isinstance(value, annotation) and (annotation is bool or not isinstance(value, bool))
+@cache
+def type_check(annotation: Any) -> Callable[[Any], bool]:
+    """A test of whether a value has a type, as an annotation has it: a class, a protocol, `Literal`, a union, `tuple`.
+
+    True and False are no numbers, a whole number is a `float` too, and of mappings and lists the contents are not read.
+    """
+    kind, arguments = get_origin(annotation) or annotation, get_args(annotation)
+    if kind in (Union, UnionType):
+        checks = [type_check(each) for each in arguments]
+        return lambda value: any(check(value) for check in checks)
+    if kind is Literal:
+        return lambda value: isinstance(value, str) and value in arguments
+    if kind is tuple and arguments[1:] == (...,):
+        check = type_check(arguments[0])
+        return lambda value: isinstance(value, tuple) and all(map(check, cast("tuple[Any, ...]", value)))
+    if kind in (int, float):
+        numbers: Any = (int, float) if kind is float else int
+        return lambda value: isinstance(value, numbers) and not isinstance(value, bool)
+    if getattr(kind, "_is_protocol", False):
+        names = [name for name in vars(kind) if name == "__call__" or not name.startswith("_")]
+        return lambda value: not isinstance(value, type) and all(hasattr(value, name) for name in names)
+    return lambda value: kind is Any or isinstance(value, kind)
 
 
 def _remark(declared: Declaration) -> str:

@@ -11,10 +11,12 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import sys
-from collections.abc import Iterator, Mapping, Sequence
+import string
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, Literal, get_args
+from numbers import Real
+from typing import Annotated, Any, ClassVar, Literal, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,18 +63,9 @@ FORBID_UNKNOWN = {"extra": "forbid"}
 Status = Literal["ok", "partial", "failed"]
 ScoreStatus = Literal["ok", "failed", "skipped", "penalty", "duplicate"]
 """How a candidate came by its score: `failed` and `skipped` have none, `penalty` and `duplicate` were given theirs."""
+Verdict = Literal["right", "wrong", "tied", "unscored"]
+"""How an evaluation's choice stands to the label of its task."""
 StopReason = Literal["converged", "max_rounds", "token_budget", "time_budget", "failed"]
-
-
-def check_range(name: str, value: float | None, low: float, high: float = sys.float_info.max) -> None:
-    """Refuse a number outside [low, high], NaN, and infinities where there is no upper end; None passes.
-
-    Raises:
-        ConfigError: with `name` as its field.
-    """
-    if value is not None and not low <= value <= high:
-        bounds = f"be at least {low:g}" if high == sys.float_info.max else f"lie in [{low:g}, {high:g}]"
-        raise ConfigError(f"must {bounds}, got {value:g}", field=name)
 
 
 def check_choice(name: str, value: str, choices: Any) -> None:
@@ -105,8 +98,19 @@ class Scale:
     higher_is_better: bool = True
 
     def __post_init__(self) -> None:
+        for name in ("low", "high"):
+            number: object = getattr(self, name)
+            if isinstance(number, bool) or not isinstance(number, Real):
+                raise ConfigError(f"must be a number, got {number!r}", field=f"scale.{name}")
+            if isinstance(number, np.generic):
+                object.__setattr__(self, name, number.item())
         if not self.low < self.high or math.isinf(self.low):
             raise ConfigError(f"a scale needs low < high, got {self.low} and {self.high}", field="scale")
+
+    def hold(self, scores: FloatArray) -> FloatArray:
+        """The scores (J,), with those that rounding has moved off the scale at its end; NaN stays NaN."""
+        ends = np.clip(scores, self.low, self.high)  # (J,)
+        return np.where(np.isclose(scores, ends, rtol=1e-9, atol=1e-12), ends, scores)
 
     def to_unit(self, score: float) -> float:
         """Map a score to 0..1, where 1 is best. Without an upper end, it comes closer to an end and never there."""
@@ -125,12 +129,14 @@ class Candidate:
     id: str | None = None
     generator: str | None = None
     """Name of the model or person that wrote it, where known."""
-    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any], hash=False)
 
     def __post_init__(self) -> None:
         _check_text(self.text, "text")
-        _check_text(self.id or "", "id")
-        _check_text(self.generator or "", "generator")
+        for name in ("id", "generator"):
+            if (value := getattr(self, name)) is not None:
+                _check_text(value, name)
+        object.__setattr__(self, "metadata", _own_copy(self.metadata))
 
 
 @dataclass(frozen=True, init=False)
@@ -138,56 +144,182 @@ class Task:
     """An input `x` and the candidate responses to it.
 
     Strings are accepted as candidates. Without an `id`, the task is named by a hash of its content, which is the
-    same in every process. `context` holds further texts about the input (a reference, earlier steps).
+    same in every process. `context` holds further texts about the input, such as earlier steps; `reference` is an
+    answer that is known to be right, which every judge with a prompt of ours sees. Lists and mappings in `metadata` are
+    copied; a store can keep them if they are plain JSON data.
 
-    >>> Task("What is 2 + 2?", ["4", "5"])
+    `best` is the label: the right candidate by index, by its letter ("A" is the first), by its id or its generator, or
+    a list of those that are equally right. It is kept as an index, or a sorted list of them, in `metadata["best"]`,
+    where it can be given too. No agent sees it.
+
+    >>> Task("What is 2 + 2?", ["4", "5"], reference="4", best=0)
+
+    Raises:
+        TaskError: for what is no task, and for a label that does not name candidates plainly.
     """
 
     x: str
     candidates: tuple[Candidate, ...]
     id: str
     context: tuple[str, ...]
-    metadata: Mapping[str, Any]
+    metadata: Mapping[str, Any] = field(hash=False)
+    reference: str | None
     has_given_id: bool
 
     def __init__(
         self,
         x: str,
-        candidates: Sequence[str | Candidate],
+        candidates: Iterable[str | Candidate],
         id: str | None = None,  # noqa: A002 - pinned name
-        context: Sequence[str] = (),
+        context: Iterable[str] = (),
         metadata: Mapping[str, Any] | None = None,
+        reference: str | None = None,
+        *,
+        best: Any = None,
     ) -> None:
-        if isinstance(candidates, str):
-            raise TaskError("must be a list of responses, not one string", field="candidates")
-        if not candidates:
+        checked = tuple(_as_candidate(each, n) for n, each in enumerate(_in_order(candidates, "candidates")))
+        if not checked:
             raise TaskError("is empty: a task needs at least one candidate", field="candidates")
-        if isinstance(context, str):
-            raise TaskError("must be a list of texts, not one string", field="context")
         if id is not None and (not isinstance(id, str) or not id.strip()):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise TaskError("must be a non-empty string", field="id")
         _check_text(id or "", "id")
-        _check_text(x, "x")
-        for n, text in enumerate(context):
-            _check_text(text, f"context.{n}")
-        checked = tuple(_as_candidate(candidate, n) for n, candidate in enumerate(candidates))
+        x = _check_text(x, "x")
+        texts = tuple(_check_text(text, f"context.{n}") for n, text in enumerate(_in_order(context, "context")))
+        reference = _check_text(reference or "", "reference") or None
         set_ = object.__setattr__
         set_(self, "x", x)
         set_(self, "candidates", checked)
-        set_(self, "context", tuple(context))
-        set_(self, "metadata", dict(metadata or {}))
+        set_(self, "context", texts)
+        set_(self, "metadata", _with_label(_own_copy(metadata), best, checked))
+        set_(self, "reference", reference)
         set_(self, "has_given_id", id is not None)
-        set_(self, "id", id if id is not None else _content_id(x, checked, tuple(context)))
+        set_(self, "id", id if id is not None else _content_id(x, checked, texts, reference))
+
+    def renamed(self, id: str) -> Task:  # noqa: A002 - pinned name
+        """The same task under an id that is given."""
+        return Task(self.x, self.candidates, id, self.context, self.metadata, self.reference)
+
+    @property
+    def best(self) -> tuple[int, ...]:
+        """Indices of the right candidates; empty without a label."""
+        return labeled_best(self.metadata)
+
+    @property
+    def background(self) -> tuple[str, ...]:
+        """What judges are told about the input: the context, and after it the reference answer."""
+        return self.context if self.reference is None else (*self.context, f"Reference answer:\n{self.reference}")
 
 
-def _as_candidate(candidate: str | Candidate, n: int) -> Candidate:
+def labeled_best(metadata: Mapping[str, Any]) -> tuple[int, ...]:
+    """Indices of the right candidates, from the metadata of a task; empty without a label."""
+    label: int | list[int] | None = metadata.get("best")
+    return () if label is None else (label,) if isinstance(label, int) else tuple(label)
+
+
+def _with_label(metadata: Mapping[str, Any], best: Any, candidates: Sequence[Candidate]) -> dict[str, Any]:
+    """The metadata with a label that is an index or a sorted list of them; `best` was given beside it."""
+    inside = metadata.get("best")
+    if best is None and inside is None:
+        return dict(metadata)
+    given = {name: _indices(value, candidates, name) for name, value in (("metadata.best", inside), ("best", best))}
+    found = [label for label in given.values() if label]
+    if found[0] != found[-1]:
+        raise TaskError(f"contradicts metadata.best, which is {inside!r}", field="best", hint="give one of the two")
+    return {**metadata, "best": found[0] if len(found[0]) > 1 else found[0][0]}
+
+
+def _indices(label: Any, candidates: Sequence[Candidate], where: str) -> list[int]:
+    """The candidates that a label names; none without a label."""
+    if not isinstance(label, list | tuple):
+        return [] if label is None else [_index(label, candidates, where)]
+    several = cast("Sequence[Any]", label)
+    if not several:
+        raise TaskError("is an empty list", field=where, hint="leave it out where no right candidate is known")
+    return sorted({_index(each, candidates, f"{where}.{n}") for n, each in enumerate(several)})
+
+
+def _index(label: Any, candidates: Sequence[Candidate], where: str) -> int:
+    """The candidate that one label names."""
+    count = len(candidates)
+    if isinstance(label, str):
+        named = {j for j, each in enumerate(candidates) if label in (each.id, each.generator, _LETTERS.get(j))}
+        if len(named) == 1:
+            return named.pop()
+        problem = f"{label!r} names {'several candidates' if named else 'no candidate'}"
+    elif isinstance(label, int | float | np.integer) and not isinstance(label, bool) and label in range(count):
+        return int(cast("float", label))
+    else:
+        problem = f"must be the index of one of {count} candidates, got {label!r}"
+    raise TaskError(problem, field=where, hint=_LABEL_HINT)
+
+
+_LETTERS = dict(enumerate(string.ascii_uppercase))
+_LABEL_HINT = "it is an index from 0, a letter from A, the id or generator of one candidate, or a list of these"
+
+
+class UniqueIds:
+    """Gives every task of a batch or an eval set an id of its own.
+
+    Args:
+        is_taken: whether an earlier task has this id.
+    """
+
+    def __init__(self, is_taken: Callable[[str], bool]) -> None:
+        self._is_taken = is_taken
+        self._numbers: Counter[str] = Counter()
+
+    def of(self, task: Task) -> str:
+        """The task's id; of equal tasks without a given id, later ones get `-2`, `-3`, ...
+
+        Raises:
+            TaskError: when its id was given and is taken.
+        """
+        if not self._is_taken(task.id):
+            return task.id
+        if task.has_given_id:
+            hint = "leave out the ids, and tasks are known by their content"
+            raise TaskError(f"duplicate id {task.id!r}", field="id", hint=hint)
+        number = self._numbers[task.id] or 2
+        while self._is_taken(name := f"{task.id}-{number}"):
+            number += 1
+        self._numbers[task.id] = number + 1
+        return name
+
+
+def _in_order(given: Any, name: str) -> Any:
+    """What was given for a list of texts: a list, a generator, an array, but nothing without an order of its own."""
+    if isinstance(given, str | bytes):
+        raise TaskError("must be a list of texts, not one string", field=name, hint="put it in [ ]")
+    if isinstance(given, set | frozenset | Mapping) or not isinstance(given, Iterable):
+        kind = type(cast("object", given)).__name__
+        raise TaskError(f"must be a list of texts in an order, got {kind}", field=name)
+    return cast("Any", given)
+
+
+def _own_copy(metadata: object) -> dict[str, Any]:
+    """A copy whose lists and mappings are its own at every depth; what else it holds is shared."""
+    try:
+        copied = _copied({} if metadata is None else metadata)
+    except RecursionError:
+        raise TaskError("holds itself, or is nested too deeply", field="metadata") from None
+    if not isinstance(copied, dict):
+        raise TaskError(f"must be a mapping, got {type(metadata).__name__}", field="metadata")
+    return cast("dict[str, Any]", copied)
+
+
+def _copied(data: Any) -> Any:
+    if isinstance(data, Mapping):
+        return {key: _copied(value) for key, value in cast("Mapping[Any, Any]", data).items()}
+    return [_copied(each) for each in cast("list[Any]", data)] if isinstance(data, list) else data
+
+
+def _as_candidate(candidate: object, n: int) -> Candidate:
     if isinstance(candidate, Candidate):
         return candidate
-    _check_text(candidate, f"candidates.{n}")
-    return Candidate(candidate)
+    return Candidate(_check_text(candidate, f"candidates.{n}"))
 
 
-def _check_text(text: object, where: str) -> None:
+def _check_text(text: object, where: str) -> str:
     if not isinstance(text, str):
         raise TaskError(f"must be a string, got {type(text).__name__}", field=where)
     try:
@@ -196,10 +328,12 @@ def _check_text(text: object, where: str) -> None:
         problem = f"is not valid Unicode: lone surrogate at character {error.start}"
         hint = "the text was cut inside a character; repair or drop that character"
         raise TaskError(problem, field=where, hint=hint) from None
+    return str(text)  # of numpy's strings, which are strings too
 
 
-def _content_id(x: str, candidates: tuple[Candidate, ...], context: tuple[str, ...]) -> str:
+def _content_id(x: str, candidates: tuple[Candidate, ...], context: tuple[str, ...], reference: str | None) -> str:
     content = [x, [[c.text, c.id, c.generator] for c in candidates], list(context)]
+    content += [] if reference is None else [reference]
     canonical = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
     return hashlib.blake2b(canonical.encode("utf-8"), digest_size=8).hexdigest()
 

@@ -3,9 +3,10 @@
     python -m tests.golden_cases --write tests/data/golden     makes the files anew
     python -m tests.golden_cases --write DIR value_labels      one case, somewhere else
 
-The files in `tests/data/golden` were made by version 0.1.0 (before the layout changed). A case is a question to the
-engine, answered by a script that is a function of the call alone. Kept are all calls, sorted by what they are about,
-and what came of them. Of the messages all stand there as SHA-256, those of a few calls in full.
+The files in `tests/data/golden` were made by version 0.1.0 (before the layout changed). Since then, the scores of a
+debate have become a weighted mean, and their scale follows from the weights. A case is a question to the engine,
+answered by a script that is a function of the call alone. Kept are all calls, sorted by what they are about, and what
+came of them. Of the messages all stand there as SHA-256, those of a few calls in full.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, is_dataclass
+from dataclasses import asdict, dataclass, is_dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -514,8 +515,10 @@ def _order(call: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _plain_recall(request: Recall) -> Any:
-    """A recall as 0.1.0 wrote it: the order of its keys has no meaning, and shapes no hash."""
-    made = plain(request)
+    """A recall as 0.1.0 wrote it: the task by its id among the sources; the order of its keys has no meaning."""
+    made = plain(replace(request, task=None))
+    made["exclude_sources"] = [*([request.task.id] if request.task else []), *made["exclude_sources"]]
+    del made["task"]
     return {"collections": made["collections"], "queries": made["queries"], **made}
 
 

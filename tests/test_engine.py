@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from debate import Engine, Evaluation, Persona, Profile, Sampling, Task
@@ -158,9 +159,39 @@ def test_without_a_limit_the_capacity_of_the_backend_decides(capacity: Capacity,
     assert max(widths) == most
 
 
-def test_max_concurrency_below_one_is_refused() -> None:
-    with pytest.raises(ConfigError, match="max_concurrency"):
-        Engine(Scripted(reply_for), max_concurrency=0)
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("max_concurrency", 0),
+        ("max_concurrency", "3"),
+        ("max_concurrency", 2.5),
+        ("seed", "3"),
+        ("seed", None),
+        ("today", "2026-01-31"),
+        ("memory", "built-in"),
+        ("budget", 5),
+        ("task_seconds", 0),
+        ("task_seconds", "3"),
+    ],
+)
+def test_an_argument_of_the_wrong_type_or_out_of_bounds_is_refused_by_name(name: str, value: Any) -> None:
+    with pytest.raises(ConfigError) as caught:
+        Engine(Scripted(reply_for), **{name: value})
+    assert caught.value.field == name
+
+
+def test_a_seed_may_come_from_numpy(tmp_path: Path) -> None:
+    seed: Any = np.int64(3)
+    with Engine(Scripted(reply_for), store=tmp_path / "s.sqlite", seed=seed) as engine:
+        found = engine.evaluate(tasks(1)[0], debates())
+    with Engine(Scripted(reply_for), seed=3) as engine:
+        assert plain(engine.evaluate(tasks(1)[0], debates())) == plain(found)
+
+
+@pytest.mark.parametrize("store", [5, object()])
+def test_what_is_no_store_is_refused(store: Any) -> None:
+    with Engine(Scripted(reply_for), store=store) as engine, pytest.raises(ConfigError, match="store: must be text or"):
+        engine.evaluate(tasks(1)[0], debates())
 
 
 def test_usage_and_seconds_reach_the_user() -> None:
@@ -313,6 +344,45 @@ def test_a_model_without_a_backend_is_refused_before_anything_is_loaded(how: str
     assert "start" not in backend.events
 
 
+@pytest.mark.parametrize(
+    ("how", "given", "evaluator", "error", "message"),
+    [
+        ("evaluate", tasks(1)[0], "general", ConfigError, r"evaluator: .*DebateEvaluator\('general'\)"),
+        ("evaluate_batch", tasks(2), "general", ConfigError, r"DebateEvaluator\('general'\)"),
+        ("iter_evaluate", tasks(2), "general", ConfigError, r"DebateEvaluator\('general'\)"),
+        ("evaluate", tasks(1)[0], None, ConfigError, "NoneType is no evaluator"),
+        ("evaluate", "What is 2+2?", asks(1), TaskError, r"tasks.0: must be a Task, got str.*Task\(x, cand"),
+        ("evaluate_batch", tasks(1)[0], asks(1), TaskError, r"tasks: must be a list, got one Task.*\[ \]"),
+        ("iter_evaluate", tasks(1)[0], asks(1), TaskError, "tasks: must be a list, got one Task"),
+        ("evaluate_batch", "What is 2+2?", asks(1), TaskError, "tasks: must be a list of tasks, got str"),
+        ("iter_evaluate", "What is 2+2?", asks(1), TaskError, "tasks: must be a list of tasks, got str"),
+        ("iter_evaluate", None, asks(1), TaskError, "tasks: must be a list of tasks, got NoneType"),
+        ("evaluate_batch", iter(tasks(2)), asks(1), TaskError, "got list_iterator.*`iter_evaluate` takes"),
+        ("evaluate_batch", [*tasks(1), "b"], asks(1), TaskError, "tasks.1: must be a Task, got str"),
+        ("iter_evaluate", [*tasks(1), "b"], asks(1), TaskError, "tasks.1: must be a Task, got str"),
+    ],
+)
+@pytest.mark.parametrize("is_stored", [False, True], ids=["unrecorded", "recorded"])
+def test_what_is_no_task_or_no_evaluator_is_refused_with_what_to_do(
+    how: str, given: Any, evaluator: Any, error: type[Exception], message: str, is_stored: bool, tmp_path: Path
+) -> None:
+    store = tmp_path / "s.sqlite" if is_stored else None
+    with Engine(Scripted(reply_for), store=store) as engine, pytest.raises(error, match=f"(?s){message}"):
+        list(getattr(engine, how)(given, evaluator))
+
+
+def test_a_batch_may_come_in_any_collection_that_has_an_order() -> None:
+    with Engine(Scripted(reply_for)) as engine:
+        found = engine.evaluate_batch({task.id: task for task in tasks(3)}.values(), asks(1))
+    assert [each.task_id for each in found] == ["t0", "t1", "t2"]
+
+
+@pytest.mark.parametrize("given", ["Qwen/Qwen3-8B", {"a": "Qwen/Qwen3-8B"}, Scripted, None, len])
+def test_what_is_no_backend_is_refused_with_what_to_do(given: Any) -> None:
+    with pytest.raises(ConfigError, match=r"(?s)backend: must be a backend, got .*Engine\.open\('MODEL'\)"):
+        Engine(given)
+
+
 def test_an_engine_needs_a_backend() -> None:
     with pytest.raises(ConfigError, match="at least one backend"):
         Engine({})
@@ -327,6 +397,14 @@ def test_the_date_of_the_prompts_can_be_set() -> None:
     with Engine(Scripted(script), today=datetime.date(2026, 1, 31)) as engine:
         engine.evaluate(tasks(1)[0], FlowEvaluator(flow))
     assert script.calls[0].info["text"] == "2026-01-31"
+
+
+def test_the_same_seed_and_date_give_the_same_evaluations_and_another_date_gives_others() -> None:
+    def evaluated(day: int) -> dict[str, Any]:
+        with Engine(Scripted(reply_for), seed=3, today=datetime.date(2026, 1, day)) as engine:
+            return plain(engine.evaluate(tasks(1)[0], debates()))
+
+    assert evaluated(30) == evaluated(30) != evaluated(31)
 
 
 # ---- plain generation

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
+import numpy as np
 import pytest
 
 from debate.errors import ConfigError
@@ -115,6 +117,79 @@ def test_a_value_of_another_type_is_refused_by_its_field(name: str, value: Any) 
     assert str(caught.value) == f"{name}: must be {declared(name).expected}, got {value!r}"
 
 
+class Reader(Protocol):
+    @property
+    def scale(self) -> int: ...
+
+    def __call__(self, reply: str) -> float: ...
+
+
+class Reads:
+    scale = 3
+
+    def __call__(self, reply: str) -> float:
+        return 1.0
+
+
+@dataclass(frozen=True)
+class Composed:
+    part: Part | None = setting(None, "A part.")
+    names: Sequence[str] | Mapping[str, int] = setting((), "Names.", is_hashable=False)
+    make: Callable[..., Any] = setting(len, "A function.")
+    read: Reader = setting(Reads(), "A reader.")
+    size: int | str = setting(1, "A size.", le=5)
+
+    def __post_init__(self) -> None:
+        check_settings(self)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "wanted"),
+    [
+        ("part", 3, "a Part"),
+        ("part", Part, "a Part"),
+        ("names", 3, "a list or a mapping"),
+        ("names", {1}, "a list or a mapping"),
+        ("make", "len", "a function"),
+        ("read", 3, "a Reader"),
+        ("read", Reads, "a Reader"),
+        ("read", len, "a Reader"),
+        ("size", 1.5, "a whole number or text, at most 5"),
+    ],
+)
+def test_a_value_that_is_not_plain_is_checked_by_its_class_or_protocol(name: str, value: Any, wanted: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        Composed(**{name: value})
+    assert str(caught.value) == f"{name}: must be {wanted}, got {value!r}"
+
+
+def test_values_of_the_right_class_or_protocol_are_kept() -> None:
+    given: dict[str, Any] = {"part": Part(2), "names": {"a": 1}, "make": Part, "read": Reads(), "size": "small"}
+    composed = Composed(**given)
+    assert {name: getattr(composed, name) for name in given} == given
+    assert hash(composed) == hash(replace(composed, names=()))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "kept"),
+    [
+        ("size", np.int64(2), 2),
+        ("size", np.str_("a"), "a"),
+        ("names", np.array(["a", "b"]), ["a", "b"]),
+    ],
+)
+def test_numpy_values_become_the_plain_ones_that_they_hold(name: str, value: Any, kept: Any) -> None:
+    found = getattr(Composed(**{name: value}), name)
+    assert found == kept and type(found) is type(kept)
+
+
+def test_a_numpy_value_is_held_to_the_same_type_and_bounds() -> None:
+    with pytest.raises(ConfigError, match=r"rounds: must be a whole number, at least 1, got 2\.5"):
+        Example(rounds=np.float64(2.5))  # pyright: ignore[reportArgumentType]
+    with pytest.raises(ConfigError, match="size: must be at most 5, got 6"):
+        Composed(size=np.int64(6))  # pyright: ignore[reportArgumentType]
+
+
 @pytest.mark.parametrize(
     ("name", "value", "bounds"),
     [("rounds", 0, "at least 1"), ("share", 0, "above 0 and at most 1"), ("share", 1.01, "above 0 and at most 1")],
@@ -127,7 +202,7 @@ def test_a_value_out_of_bounds_is_refused_by_its_field(name: str, value: Any, bo
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("mode", "slow"), ("rounds", 1), ("share", 1), ("share", None), ("share", 0.5), ("folder", object())],
+    [("mode", "slow"), ("rounds", 1), ("share", 1), ("share", None), ("share", 0.5), ("folder", Path("f"))],
 )
 def test_a_value_within_its_bounds_is_kept_as_it_was_given(name: str, value: Any) -> None:
     assert getattr(Example(**{name: value}), name) is value

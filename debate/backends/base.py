@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol, cast
 
+from debate.errors import ConfigError
 from debate.flow import Call, Completion
 
 
@@ -49,6 +50,22 @@ class Backend(Protocol):
     async def aclose(self) -> None:
         """Let go of everything. Safe to call twice, and before `start`."""
         ...
+
+
+def backends_by_name(given: Backend | Mapping[str, Backend]) -> dict[str, Backend]:
+    """A backend under its model's name, or several under theirs.
+
+    Raises:
+        ConfigError: where there is none, and for what is no backend.
+    """
+    for each in (found := list(cast("Mapping[str, Any]", given).values()) if isinstance(given, Mapping) else [given]):
+        if isinstance(each, type) or not all(hasattr(each, name) for name in ("model", "start", "generate", "aclose")):
+            what = repr(each) if isinstance(each, str | type) else type(each).__name__
+            hint = "Engine(VLLM('MODEL')), or Engine.open('MODEL') for short; others are in debate.backends"
+            raise ConfigError(f"must be a backend, got {what}", field="backend", hint=hint)
+    if not found:
+        raise ConfigError("needs at least one backend", field="backend")
+    return dict(given) if isinstance(given, Mapping) else {given.model: given}
 
 
 async def start_all(backends: Collection[Backend]) -> None:

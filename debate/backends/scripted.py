@@ -42,6 +42,10 @@ class Scripted:
             raise CallError("script_raised", f"the script raised {type(error).__name__}: {error}") from error
         if isinstance(answer, Completion):
             return answer
+        if not isinstance(answer, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            name = getattr(self._fn, "__qualname__", type(self._fn).__name__)
+            told = f"the script {name} returned {answer!r:.80}, which is neither a text nor a Completion"
+            raise CallError("script_returned", told)
         characters = sum(len(message["content"]) for message in call.messages)
         return Completion(answer, usage=Usage(characters // 4, 0, len(answer) // 4, 1))
 

@@ -4,34 +4,84 @@ from __future__ import annotations
 
 import logging
 import sys
-from typing import Annotated
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib import import_module
+from inspect import cleandoc
+from typing import Annotated, Any, cast
 
 import typer
+import typer.main
+from typer.core import TyperCommand, TyperGroup
 
-from debate.cli import execution as exit_codes
-from debate.cli.cache import cache
-from debate.cli.doctor import doctor
-from debate.cli.export import export
-from debate.cli.memory import memory
-from debate.cli.profiles import profiles
-from debate.cli.resume import resume
-from debate.cli.run import run
-from debate.cli.serve import serve
-from debate.cli.show import show
+from debate.cli import exit_codes
 from debate.errors import BackendError, BudgetExceededError, DebateError, InputError, RunLockedError, StoreError
+
+COMMANDS = ("run", "resume", "show", "export", "serve", "profiles", "doctor", "cache", "memory")
+"""Each in the module of its name: a function, or a group of its own."""
+_LOOKS: dict[str, Any] = {"add_completion": False, "pretty_exceptions_enable": False, "rich_markup_mode": "rich"}
+
+
+@cache
+def _found(name: str) -> Any:
+    return getattr(import_module(f"debate.cli.{name}"), name)
+
+
+@cache
+def _built(name: str) -> Any:
+    found = _found(name)
+    if not isinstance(found, typer.Typer):
+        app = typer.Typer(**_LOOKS)
+        app.command(name)(found)
+        found = app
+    command = typer.main.get_command(found)
+    command.name = name
+    return command
+
+
+class _Commands(Mapping[str, Any]):
+    """Every command by its name, built when it is asked for: flags come from the settings, which load slowly."""
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in COMMANDS:
+            raise KeyError(name)
+        return _built(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(COMMANDS)
+
+    def __len__(self) -> int:
+        return len(COMMANDS)
+
+
+class _Group(TyperGroup):
+    """The commands as a group, whose list is made from their docstrings alone."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.commands = cast("Any", _Commands())
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(COMMANDS)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """List the commands by their docstrings; none is built for that."""
+        listed = [TyperCommand(name, help=_help(_found(name))) for name in COMMANDS]
+        shown = TyperGroup(commands=listed, params=self.params, help=self.help, rich_markup_mode="rich")
+        shown.format_help(ctx, formatter)
+
+
+def _help(found: Any) -> str:
+    return cleandoc(str(found.info.help if isinstance(found, typer.Typer) else found.__doc__))
+
 
 app = typer.Typer(
     name="debate",
+    cls=_Group,
     help="Multi-agent debate evaluation of language-model outputs.",
     no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
+    **_LOOKS,
 )
-for command in (run, resume, show, export, serve, profiles, doctor):
-    app.command()(command)
-app.add_typer(cache, name="cache")
-app.add_typer(memory, name="memory")
 
 _CODES: tuple[tuple[type[DebateError], int], ...] = (
     (InputError, exit_codes.BAD_INPUT),

@@ -2,47 +2,70 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
 
 import typer
 from rich.markup import escape
 
-from debate.config.construct import types_in
-from debate.config.settings import SettingRow, settings_table
 from debate.errors import ConfigError
+
+if TYPE_CHECKING:
+    from debate.config.settings import SettingRow
 
 Command = Callable[..., None]
 
 
-def settings_flags(*names: str) -> Callable[[Command], Command]:
-    """Decorate a command: instead of its `**flags` it has a flag per setting, and is called with those that were given.
+class WithFlags:
+    """A command that has a flag per setting instead of its `**flags`, and is called with those that were given.
+
+    The flags are made when the command's signature is asked for: the settings load slowly.
+    """
+
+    def __init__(self, command: Command, names: Collection[str]) -> None:
+        self.__name__, self.__doc__ = command.__name__, command.__doc__
+        self._command = command
+        self._names = names
+
+    def __call__(self, **arguments: Any) -> None:
+        """Call the command with the flags that were given."""
+        given = [(row, arguments.pop(row.name)) for row in self._rows]
+        self._command(**arguments, **{row.name: _read(row, texts) for row, texts in given if texts})
+
+    @cached_property
+    def _rows(self) -> list[SettingRow]:
+        from debate.config.settings import settings_table
+
+        return [row for row in settings_table() if not self._names or row.name in self._names]
+
+    @cached_property
+    def __signature__(self) -> inspect.Signature:
+        own = inspect.signature(self._command, eval_str=True).parameters.values()
+        flags = [
+            inspect.Parameter(row.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_option(row))
+            for row in self._rows
+        ]
+        return inspect.Signature([*(each for each in own if each.kind is not each.VAR_KEYWORD), *flags])
+
+    @property
+    def __annotations__(self) -> dict[str, Any]:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return {each.name: each.annotation for each in self.__signature__.parameters.values()}
+
+
+def settings_flags(*names: str) -> Callable[[Command], WithFlags]:
+    """Decorate a command: see `WithFlags`.
 
     names: of the settings; all without any.
     """
-    rows = [row for row in settings_table() if not names or row.name in names]
-
-    def decorate(command: Command) -> Command:
-        @functools.wraps(command)
-        def with_flags(**arguments: Any) -> None:
-            given = [(row, arguments.pop(row.name)) for row in rows]
-            command(**arguments, **{row.name: _read(row, texts) for row, texts in given if texts})
-
-        own = inspect.signature(command, eval_str=True).parameters.values()
-        flags = [inspect.Parameter(row.name, inspect.Parameter.KEYWORD_ONLY, default=None) for row in rows]
-        annotated = [flag.replace(annotation=_option(row)) for flag, row in zip(flags, rows, strict=True)]
-        parameters = [*(each for each in own if each.kind is not each.VAR_KEYWORD), *annotated]
-        with_flags.__signature__ = inspect.Signature(parameters)  # pyright: ignore[reportAttributeAccessIssue]
-        with_flags.__annotations__ = {each.name: each.annotation for each in parameters}
-        return with_flags
-
-    return decorate
+    return lambda command: WithFlags(command, names)
 
 
 def _option(row: SettingRow) -> Any:
+    from debate.config.construct import types_in
+
     kind = types_in(row.annotation)[0]
     origin = get_origin(kind)
     choices = [str(each) for each in get_args(kind)] if origin is Literal else []
@@ -74,6 +97,8 @@ _METAVARS: dict[Any, str] = {
 
 def _read(row: SettingRow, given: Any) -> Any:
     """What was given, as plain data; pydantic turns the texts into numbers, paths and truth values."""
+    from debate.config.construct import types_in
+
     kind = types_in(row.annotation)[0]
     if get_origin(kind) is dict:
         return dict(key_value(text, row.flag, keeps_text=get_args(kind)[1] is str) for text in given)

@@ -204,9 +204,10 @@ def remember(
     from debate.store import Store
 
     run = RunDirectory.existing(folder)
-    profile = str((run.settings or {}).get("profile", "general"))
     with Store(run.store_url) as kept, _opened(store, embedder) as opened:
-        typer.echo(f"{write_down(opened, kept.read(run.name).results(), profile, run.name)} conclusions remembered")
+        record = kept.read(run.name)
+        count = write_down(opened, record.results(), record.identity["evaluator"], run.name)
+        typer.echo(f"{count} conclusions remembered")
 
 
 @memory.command()

@@ -13,10 +13,10 @@ from rich.table import Table
 
 from debate.cli.console import escape_controls, line, open_console, table
 from debate.cli.progress import Progress, cached_share
-from debate.evaluation import Evaluation
+from debate.evaluation import Evaluation, top_of_scale
 from debate.jobs.run_directory import RunDirectory
 from debate.scoring.reducers import step_accuracy
-from debate.store import Store, StoredRun
+from debate.store import StoredRun
 from debate.store.queries import Totals
 
 MAX_ROWS = 50
@@ -29,7 +29,7 @@ def print_summary(folder: RunDirectory, totals: Totals, progress: Progress) -> N
     rows.columns[0].overflow = "fold"
     for column in rows.columns[1:]:
         column.no_wrap = True
-    with Store(folder.store_url) as store:
+    with folder.open_store() as store:
         record = store.read(folder.name)
         group: object = None
         for task, evaluation in islice(record.results(), MAX_ROWS):
@@ -55,6 +55,7 @@ def _row(evaluation: Evaluation, best: object) -> tuple[str, ...]:
     selected = "-" if evaluation.selected is None else str(evaluation.selected + 1)
     known = str(best + 1) if isinstance(best, int) else ""
     scores = " ".join("-" if score != score else f"{score:.1f}" for score in evaluation.scores.tolist())
+    scores += top_of_scale(evaluation)
     cv = f"{evaluation.cv[-1]:.2f}" if evaluation.cv and evaluation.cv[-1] == evaluation.cv[-1] else "-"
     stopped = evaluation.stop_reason or evaluation.status
     return evaluation.task_id, selected, known, scores, cv, str(evaluation.rounds_run), _STOPPED.get(stopped, stopped)

@@ -15,6 +15,7 @@ a single user message, is its text without a heading.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, cast
@@ -65,12 +66,16 @@ def located_task(
     id: str | None = None,  # noqa: A002 - that of Task
     metadata: Mapping[str, Any] | None = None,
     context: Sequence[str] = (),
+    reference: str | None = None,
     *,
+    best: Any = None,
+    best_key: str = "best",
     under: str = "",
 ) -> LocatedTask:
     """The task of a record.
 
-    metadata: as JSON can hold it; `best` is the index of the right candidate.
+    metadata: as JSON can hold it; its `best` is the label, which may be given as `best` instead.
+    best_key: the key of the record that holds the label, for messages.
     under: the key of the record that holds the metadata; empty when the record itself does.
 
     Raises:
@@ -79,15 +84,13 @@ def located_task(
     prefix = f"{under}." if under else ""
     _check_metadata(record, metadata or {}, prefix)
     try:
-        task = Task(x, candidates, id, context, metadata)
+        task = Task(x, candidates, id, context, metadata, reference, best=best)
     except TaskError as error:
-        record.refuse(error.problem, error.field, error.hint)
+        name = error.field or ""
+        field = name if under else re.sub("^(metadata[.])?best", best_key, name)
+        record.refuse(error.problem, field or None, error.hint)
     for n, candidate in enumerate(task.candidates):
         _check_metadata(record, candidate.metadata, f"candidates.{n}.metadata.")
-    best, count = task.metadata.get("best"), len(task.candidates)
-    if isinstance(best, int) and not isinstance(best, bool) and not 0 <= best < count:
-        problem = f"must be the index of one of {count} candidates, got {best}"
-        record.refuse(problem, f"{prefix}best", "it is an index from 0")
     return LocatedTask(task, str(record.file), record.line)
 
 

@@ -35,7 +35,7 @@ class EvalSet:
         limit: how many tasks are read at most; None is all.
         format: a name in `debate.registry.FORMATS`, or MODULE:NAME; None recognizes it by the first record's keys.
         answers: further files, for formats that have candidates in files of their own.
-        columns: of a table, {our name: its column}; our names are x, id, best, context and candidates.
+        columns: of a table, {our name: its column}; our names are those in `table.NAMES`.
 
     Raises:
         ConfigError: for a limit below 1, an unknown format, or a name in `columns` that is not ours.
@@ -183,5 +183,13 @@ def recognize(file: Path, first: Record | None) -> str:
     raise TaskError(
         f"is in no format that is known, by its keys {', '.join(sorted(keys)[:8])}",
         file=file,
-        hint=f"--format takes {FORMATS.names()}",
+        hint=f"as a table: --format table {_columns(first)}; or another --format of {FORMATS.names()}",
     )
+
+
+def _columns(record: Record) -> str:
+    """The flags that say which key of a record holds what, as far as names and values tell."""
+    first: dict[type, str] = {type(record.data[key]): key for key in reversed([*record.data])}
+    named = {"x": first.get(str, "KEY"), "candidates": first.get(list, "KEY")}
+    named |= {"best": "label"} if "label" in record.data else {}
+    return " ".join(f"--column {name}={key}" for name, key in named.items())

@@ -46,18 +46,22 @@ class _Task(FileModel):
     x: Text
     candidates: list[Annotated[_Candidate, BeforeValidator(_as_candidate)]] = Field(min_length=1)
     context: list[Text] | None = None
+    reference: Text | None = None
+    best: Any = None
     metadata: dict[str, Any] | None = None
 
 
 def native_jsonl(records: Iterator[Record]) -> Iterator[LocatedTask]:
     """`x` (text) and `candidates` (texts, or mappings of `text`, `id`, `generator`, `metadata`).
 
-    A record may have an `id` (text, unique), `context` (texts) and `metadata`, too; null is as good as a key left out.
+    A record may have an `id` (text, unique), `context` (texts), a `reference` (text), a label `best` and `metadata`,
+    too; null is as good as a key left out.
     """
     for record in records:
         given = _checked(record)
         candidates = [Candidate(each.text, each.id, each.generator, each.metadata or {}) for each in given.candidates]
-        yield located_task(record, given.x, candidates, given.id, given.metadata, given.context or (), under="metadata")
+        about = (given.id, given.metadata, given.context or (), given.reference)
+        yield located_task(record, given.x, candidates, *about, best=given.best, under="metadata")
 
 
 def _checked(record: Record) -> _Task:

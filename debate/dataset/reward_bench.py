@@ -19,7 +19,7 @@ _KEPT = ("subset", "num_correct", "num_incorrect", "models", "additional_metadat
 def reward_bench(records: Iterator[Record]) -> Iterator[LocatedTask]:
     """`prompt`, `chosen`, `rejected`: texts, conversations, or lists of texts (version 2); perhaps `subset` and `id`.
 
-    `metadata.best` is the chosen one; where several are as good, `metadata.label` lists them. The id is `subset/id`,
+    `metadata.best` is the chosen one, or a list where several are as good. The id is `subset/id`,
     because version 1 numbers its subsets apart; without an id it is the line. Of conversations the last messages are
     the candidates, and what goes before, which must be the same in all, is the input.
     """
@@ -30,8 +30,7 @@ def reward_bench(records: Iterator[Record]) -> Iterator[LocatedTask]:
         name = f"{subset}/{name}" if subset else name
         shown, order = in_hidden_order([candidate for side in sides for candidate in side], name)
         best = [place for place, n in enumerate(order) if n < len(sides[0])]
-        label = {"best": best[0]} if len(best) == 1 else {"label": {"kind": "best_of", "best": best}}
-        yield located_task(record, _asked(record), shown, name, {**record.among(*_KEPT), **label})
+        yield located_task(record, _asked(record), shown, name, {**record.among(*_KEPT), "best": best})
 
 
 def _side(record: Record, key: str) -> list[Candidate]:

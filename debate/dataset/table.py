@@ -10,7 +10,7 @@ from typing import Any, cast
 from debate.dataset.build import Format, LocatedTask, located_task
 from debate.dataset.records import Record
 
-NAMES = ("x", "id", "best", "context", "candidates")
+NAMES = ("x", "id", "best", "context", "reference", "candidates")
 """What a column can be."""
 _SEVERAL = re.compile(r"(candidate|response|output)_?(\d+|[a-z])", re.IGNORECASE)
 _WHOLE = re.compile(r"\d{1,9}(\.0)?", re.ASCII)
@@ -18,7 +18,7 @@ _CONFUSED = "name the columns: --column candidates=FIRST,SECOND"
 
 
 def table(rows: Iterator[Record], columns: Mapping[str, str]) -> Iterator[LocatedTask]:
-    """Rows with `x` and candidates, and where they are there `id`, `best` (index from 0) and `context`.
+    """Rows with `x` and candidates, and where they are there `id`, `best` (the label), `context` and `reference`.
 
     Candidates stand in a column `candidates` (a list, in CSV as JSON), or in several, in the order of their numbers or
     letters: `candidate_1`, ..., `response_a`, ... Of numbered columns the last ones may be empty, where a task has
@@ -36,8 +36,11 @@ def table(rows: Iterator[Record], columns: Mapping[str, str]) -> Iterator[Locate
             row.text(named["x"]),
             _from_columns(row, several) if several else _from_list(row, named["candidates"]),
             row.optional_text(named["id"]),
-            {**metadata, **_best(row, named["best"])},
+            metadata,
             _context(row, named["context"]),
+            row.optional_text(named["reference"]),
+            best=_best(row, named["best"]),
+            best_key=named["best"],
         )
 
 
@@ -78,28 +81,31 @@ def _from_columns(row: Record, columns: list[str]) -> list[str]:
 def _from_list(row: Record, column: str) -> list[str]:
     value: Any = row.data.get(column)
     if isinstance(value, str):
-        try:
-            value = json.loads(value)
-        except (ValueError, RecursionError) as error:
-            row.refuse(f"must be a JSON list of texts: {error}", column)
+        value = _from_json(row, value, column)
     if not isinstance(value, list):
         row.refuse("must be a list of texts", column)
     return [row.as_text(text, f"{column}.{n}") for n, text in enumerate(cast("list[Any]", value))]
 
 
-def _best(row: Record, column: str) -> dict[str, Any]:
-    value = row.data.get(column)
-    if value in (None, ""):
-        return {}
+def _from_json(row: Record, text: str, column: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        row.refuse(f"must be a JSON list: {error}", column)
+
+
+def _best(row: Record, column: str) -> Any:
+    """A label; in CSV a number or a list stands as text."""
+    value: Any = row.data.get(column)
     match value:
-        case int() if not isinstance(value, bool):
-            return {"best": value}
-        case float() if value.is_integer():  # a column of whole numbers with gaps, as pandas writes it
-            return {"best": int(value)}
+        case "":
+            return None
         case str() if _WHOLE.fullmatch(value):
-            return {"best": int(float(value))}
+            return int(float(value))
+        case str() if value.startswith("["):
+            return _from_json(row, value, column)
         case _:
-            row.refuse(f"must be an index from 0, got {value!r}", column)
+            return value
 
 
 def _context(row: Record, column: str) -> list[str]:

@@ -20,7 +20,7 @@ from debate.evaluators.base import BaseEvaluator, RunContext
 from debate.evaluators.result import build_evaluation
 from debate.flow import Flow, call_function, gather
 from debate.scorers import scale_of
-from debate.settings import REQUIRED, describe_settings, documented, result_setting, setting
+from debate.settings import REQUIRED, check_settings, describe_settings, documented, result_setting, setting
 from debate.types import Failure, Judgment, Scale, ScoreStatus, Task
 
 
@@ -28,7 +28,10 @@ from debate.types import Failure, Judgment, Scale, ScoreStatus, Task
 class Penalty:
     """The score of a candidate whose scoring failed."""
 
-    score: float
+    score: float = setting(REQUIRED, "The score.")
+
+    def __post_init__(self) -> None:
+        check_settings(self, "on_error.")
 
 
 @documented
@@ -51,6 +54,7 @@ class CallbackEvaluator(BaseEvaluator):
         "`function(x, answer) -> number`, plain or async; with `combined`, `function(x, [answers]) -> [numbers]`; with "
         "`takes=task`, it gets the `Task` and the `Candidate` (or their list) instead of texts.",
         file_type=str,
+        is_hashable=False,
     )
     scale: Scale = setting(  # pyright: ignore[reportIncompatibleMethodOverride] - a property in other evaluators
         None, "The scale of the scores; None is the one that the function was marked with."
@@ -66,12 +70,8 @@ class CallbackEvaluator(BaseEvaluator):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not callable(self.function):
-            raise ConfigError(f"must be a function, got {self.function!r}", field="function")
         if self.scale is None:  # pyright: ignore[reportUnnecessaryComparison] - as given
             object.__setattr__(self, "scale", scale_of(self.function))
-        if self.on_error is not None and math.isinf(self.on_error.score):
-            raise ConfigError("a penalty must be finite", field="on_error")
         if self.on_error is not None and not self.scale.low <= self.on_error.score <= self.scale.high:
             raise ConfigError(f"the penalty {self.on_error.score:g} is not on the scale", field="on_error")
 

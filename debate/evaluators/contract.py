@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Generator
-from typing import Any, cast
+from collections.abc import Callable, Generator
+from functools import cache
+from typing import Any, cast, get_type_hints
 
 import numpy as np
 
@@ -12,27 +13,31 @@ from debate.errors import ConfigError, EvaluatorError
 from debate.evaluation import Evaluation, array_as_list
 from debate.evaluators.base import Evaluator, Footprint
 from debate.flow import Flow, RunContext
+from debate.settings import type_check
 from debate.types import Task
 
 _MEMBERS = ("name", "scale", "models", "flow", "footprint", "check", "describe")
 _ROUNDING = 1e-9
 
 
-def check_evaluator(evaluator: Evaluator) -> None:
-    """Refuse an object that is not an evaluator, before anything is loaded.
+def check_evaluator(evaluator: Evaluator, field: str = "evaluator") -> None:
+    """Refuse an object that is not an evaluator, before anything is loaded. `field` names it in the error.
 
     Raises:
         ConfigError: for a class instead of an instance, a missing member, or `models` that are not a set of names.
     """
+    kind = type(evaluator).__name__
+    if isinstance(evaluator, str):
+        hint = f"make one, such as DebateEvaluator({evaluator!r})"
+        raise ConfigError(f"must be an evaluator, got the text {evaluator!r}", field=field, hint=hint)
     if isinstance(evaluator, type):
         name = cast("type[Any]", evaluator).__name__
-        raise ConfigError(f"{name} is a class, not an evaluator", field="evaluator", hint=f"make one: {name}(...)")
-    kind = type(evaluator).__name__
+        raise ConfigError(f"{name} is a class, not an evaluator", field=field, hint=f"make one: {name}(...)")
     missing = [member for member in _MEMBERS if not hasattr(evaluator, member)]
     if missing:
-        raise ConfigError(f"{kind} is no evaluator: it has no `{missing[0]}`", field="evaluator")
+        raise ConfigError(f"{kind} is no evaluator: it has no `{missing[0]}`", field=field)
     if not isinstance(evaluator.models, set | frozenset):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise ConfigError(f"`models` of {kind} must be a frozenset of names, not {evaluator.models!r}", field="models")
+        raise ConfigError(f"`models` of {kind} must be a frozenset of names, not {evaluator.models!r}", field=field)
 
 
 def checked_footprint(evaluator: Evaluator, task: Task) -> Footprint:
@@ -65,11 +70,22 @@ def check_evaluation(found: object, task: Task) -> Evaluation:
         array = np.asarray(given := getattr(found, name))
         _require(array is given and array.dtype.kind in "fiu", f"`{name}` must be an array of numbers")
         _require(array.shape == (n,), f"`{name}` has shape {array.shape}, not ({n},): one for each candidate")
+    for name, check in _checks():
+        if not check(value := getattr(found, name)):
+            shown = f"{value!r:.80}"
+            raise EvaluatorError(f"`{name}` is {shown}, not {Evaluation.__annotations__[name]}")
     _require(len(found.statuses) in (0, n), f"there are {len(found.statuses)} `statuses` for {n} candidates")
     _require(found.selected is None or 0 <= found.selected < n, f"`selected` is {found.selected}, no candidate's index")
+    _require(all(0 <= j < n for j in found.tied), f"`tied` is {found.tied}, not some candidates' indices")
     _check_range(found)
     _check_details(found)
     return found
+
+
+@cache
+def _checks() -> list[tuple[str, Callable[[Any], bool]]]:
+    """The fields of an evaluation, each with the check of its type."""
+    return [(name, type_check(annotation)) for name, annotation in get_type_hints(Evaluation).items()]
 
 
 def _check_range(found: Evaluation) -> None:
@@ -82,6 +98,8 @@ def _check_range(found: Evaluation) -> None:
 
 
 def _check_details(found: Evaluation) -> None:
+    keys = [key for key in found.details if not isinstance(key, str)]  # pyright: ignore[reportUnnecessaryIsInstance]
+    _require(not keys, f"`details` must have texts as keys, got {keys[:1]}")
     try:
         json.dumps(dict(found.details), default=array_as_list)
     except (TypeError, ValueError, RecursionError) as error:

@@ -24,7 +24,7 @@ from debate.evaluators.ensemble import (
 )
 from debate.evaluators.result import build_evaluation
 from debate.flow import Flow, gather
-from debate.settings import REQUIRED, documented, setting
+from debate.settings import REQUIRED, check_value, documented, setting
 from debate.types import FloatArray, Task
 
 
@@ -43,20 +43,25 @@ class CrossEvaluator(EnsembleEvaluator):
         TaskError: from `check_task`, for a candidate whose generator is missing or unknown.
     """
 
-    judges: Mapping[str, Evaluator] = setting(REQUIRED, "The judges, by the name of the model that each stands for.")
+    judges: Mapping[str, Evaluator] = setting(
+        REQUIRED, "The judges, by the name of the model that each stands for.", is_hashable=False
+    )
     rule: Literal["exclude_self"] | Mapping[str, str | Sequence[str]] = setting(
-        "exclude_self", "exclude_self: all judges but the generator's own. Or {generator: judge, or list of judges}."
+        "exclude_self",
+        "exclude_self: all judges but the generator's own. Or {generator: judge, or list of judges}.",
+        is_hashable=False,
     )
     name: str = field(default="cross", init=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "judges", validate_members(self.judges, "judges"))
-        if isinstance(self.rule, str) and self.rule != "exclude_self":
-            raise ConfigError(f"must be exclude_self or a mapping, got {self.rule!r}", field="rule")
         if self.rule == "exclude_self" and len(self.judges) < 2:
             problem = "needs two or more, so that each candidate has one that is not its author"
             raise ConfigError(problem, field="judges")
+        given: Mapping[str, object] = {} if isinstance(self.rule, str) else self.rule
+        for generator, judges in given.items():
+            check_value(f"rule.{generator}", judges, str | Sequence)
         for generator, judges in self._mapping.items():
             for judge in judges:
                 if judge not in self.judges:
@@ -120,8 +125,9 @@ class CrossEvaluator(EnsembleEvaluator):
 
 
 def _part(task: Task, indices: Sequence[int]) -> Task:
-    """The task with some of its candidates."""
-    return Task(task.x, [task.candidates[j] for j in indices], task.id, task.context, task.metadata)
+    """The task with some of its candidates, without the label, whose indices are those of all."""
+    metadata = {key: value for key, value in task.metadata.items() if key != "best"}
+    return Task(task.x, [task.candidates[j] for j in indices], task.id, task.context, metadata, task.reference)
 
 
 def _mean(matrix: FloatArray) -> FloatArray:

@@ -11,7 +11,7 @@ import numpy as np
 from debate.errors import ENDS_A_RUN, ConfigError
 from debate.evaluation import Evaluation, failed
 from debate.evaluators.base import BaseEvaluator, Evaluator, Footprint, RunContext, check_task
-from debate.evaluators.contract import check_evaluation, checked_flow
+from debate.evaluators.contract import check_evaluation, check_evaluator, checked_flow
 from debate.flow import Flow
 from debate.types import Failure, FloatArray, Judgment, Scale, Task, Transcript, Turn
 
@@ -22,13 +22,15 @@ def validate_members(members: Mapping[str, Evaluator], field: str) -> dict[str, 
     """The members sorted by name, so that results do not depend on the order in which they are listed.
 
     Raises:
-        ConfigError: where there are none, or two are the same evaluator, whose answers would be equal.
+        ConfigError: where there are none, for what is no evaluator, or where two are the same, whose answers would be
+            equal.
     """
     if not members:
         raise ConfigError("needs at least one evaluator", field=field)
     by_name = dict(sorted(members.items()))
     seen: list[tuple[str, dict[str, Any]]] = []
     for name, member in by_name.items():
+        check_evaluator(member, f"{field}.{name}")
         described = member.describe()
         twin = next((other for other, theirs in seen if theirs == described), None)
         if twin is not None and "function" not in described:  # the names of two functions may be the same
@@ -97,9 +99,10 @@ class EnsembleEvaluator(BaseEvaluator):
 
 def rescale(evaluation: Evaluation, scale: Scale) -> FloatArray:
     """An evaluation's scores (J,) on `scale`, which is its own or 0..10 with 10 best."""
+    scores = evaluation.scale.hold(evaluation.scores)  # (J,)
     if evaluation.scale == scale:
-        return evaluation.scores
-    units = [10.0 * evaluation.scale.to_unit(score) for score in evaluation.scores.tolist()]
+        return scores
+    units = [10.0 * evaluation.scale.to_unit(score) for score in scores.tolist()]
     return np.array(units, dtype=np.float64)  # (J,); NaN stays NaN
 
 

@@ -56,7 +56,7 @@ class JudgeSettings(PromptingEvaluator):
 
     def footprint(self, task: Task) -> Footprint:
         """Upper bound of one prompt that shows all of the task, and one reply."""
-        texts = [task.x, *task.context, *(candidate.text for candidate in task.candidates)]
+        texts = [task.x, *task.background, *(candidate.text for candidate in task.candidates)]
         return Footprint(_RULES_CHARACTERS + sum(map(len, texts)), 1, self.effective_sampling.max_tokens or 0)
 
     def ask(
@@ -132,8 +132,9 @@ class JudgePrompts:
         system, _, self._ask, _ = names(template)
         self._render = partial(templates.render, among=names(template))
         self._rules = (self._render(system, rules),)
-        about: dict[str, Any] = {"x": task.x, "context": list(task.context) if shows == "all" else []}
-        about["delimiter"] = Trusted(delimiter_of(task.x, *task.context))
+        context = task.background if shows == "all" else task.background[len(task.context) :]
+        about: dict[str, Any] = {"x": task.x, "context": list(context)}
+        about["delimiter"] = Trusted(delimiter_of(task.x, *task.background))
         self._task = self._render(TASK, about) if shows != "nothing" else ()
 
     def question(self, about: Mapping[str, Any], *texts: str) -> Block:

@@ -40,7 +40,7 @@ class PanelEvaluator(EnsembleEvaluator):
         ConfigError: for settings that cannot work.
     """
 
-    members: Mapping[str, Evaluator] = setting(REQUIRED, "The evaluators, by name.")
+    members: Mapping[str, Evaluator] = setting(REQUIRED, "The evaluators, by name.", is_hashable=False)
     by: Literal["scores", "ranks"] = result_setting(
         "scores",
         "What agreement is. scores: how close the members' scores of a candidate are. ranks: the correlation of the "
@@ -57,9 +57,13 @@ class PanelEvaluator(EnsembleEvaluator):
     below: Rule | None = result_setting(
         None, "The rule below it; None is worst for scores, and for ranks weighted where there are weights, else mean."
     )
-    weights: Mapping[str, float] | None = result_setting(None, "A weight per member, for the rule weighted.")
+    weights: Mapping[str, float] | None = result_setting(
+        None, "A weight per member, for the rule weighted.", is_hashable=False
+    )
     quorum: int | None = result_setting(None, "Members that must score a candidate; None is more than half.", ge=1)
-    reserves: Mapping[str, Evaluator] = setting(dict, "The evaluator that replaces a failed member, by its name.")
+    reserves: Mapping[str, Evaluator] = setting(
+        dict, "The evaluator that replaces a failed member, by its name.", is_hashable=False
+    )
     name: str = field(default="panel", init=False)
 
     def __post_init__(self) -> None:

@@ -6,11 +6,12 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 from debate.errors import ConfigError
 from debate.flow import MemoryKind, as_json
 from debate.hashing import digest
+from debate.types import Task
 
 KINDS: tuple[MemoryKind, ...] = get_args(MemoryKind)
 Moment = float | datetime
@@ -86,6 +87,40 @@ def canonical(value: object) -> str:
     text = json.dumps(value, ensure_ascii=False, sort_keys=True, allow_nan=False, separators=(",", ":"))
     text.encode("utf-8")
     return text
+
+
+CAME_OF = "came_of"
+"""Key of a memory's metadata: the origins of a memory that was made from evaluations, see `origins_of`."""
+EVIDENCE = "evidence"
+"""Key of a memory's metadata: the ids of the memories that an insight rests on."""
+
+
+def origins_of(task: Task) -> tuple[str, str, str]:
+    """What a memory that came of a task may name as its origin: the task's content, its id with its input, its id.
+
+    The order of the candidates, and who wrote them, are no part of the content. The id alone is the origin of memories
+    that name no other, by their source.
+    """
+    content = digest(task.x, task.context, sorted(candidate.text for candidate in task.candidates))
+    return f"content:{content}", f"input:{digest(task.id, task.x)}", f"id:{task.id}"
+
+
+def origins(source: str | None, metadata: Mapping[str, Any]) -> tuple[str, ...]:
+    """The origins of one memory, in the form of `origins_of`, without those of its evidence."""
+    if CAME_OF in metadata:
+        return _texts(metadata[CAME_OF])
+    return () if source is None else (f"id:{source}",)
+
+
+def evidence(metadata: Mapping[str, Any]) -> tuple[str, ...]:
+    """The ids of the memories that one rests on."""
+    return _texts(metadata.get(EVIDENCE))
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    """The strings in a list; nothing for anything else, since metadata may be anybody's."""
+    found = cast("list[object]", value) if isinstance(value, list) else []
+    return tuple(each for each in found if isinstance(each, str))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

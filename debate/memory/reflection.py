@@ -6,8 +6,9 @@ a model reads an agent's recent memories and states what follows, with links to 
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
@@ -15,12 +16,14 @@ from typing import Any, cast
 from debate.errors import ReplyError
 from debate.evaluation import Evaluation
 from debate.flow import Completion, Flow, Generate, Parsed, Prompt, generate_parsed
+from debate.memory.records import CAME_OF, EVIDENCE, origins_of
 from debate.memory.store import MemoryStore
 from debate.parsing.json_extract import extract_json
 from debate.parsing.json_values import Number
 from debate.parsing.schema import bounded_text, number_in, object_of
+from debate.selection import keep_best, tied_best
 from debate.templates import Templates, Trusted, delimiter_of
-from debate.types import Memory, Sampling, Task, Transcript, Turn
+from debate.types import Memory, Sampling, Task, Turn
 
 _SHOWN = 240
 """Characters of an input or a candidate in an episodic memory."""
@@ -40,34 +43,75 @@ class Insight:
     """In 0..10."""
 
 
-def remember(store: MemoryStore, results: Iterable[tuple[Task, Evaluation]], profile: str, run: str) -> int:
+def remember(
+    store: MemoryStore, results: Iterable[tuple[Task, Evaluation]], evaluator: Mapping[str, Any], run: str
+) -> int:
     """Write down what each agent concluded in its last turn on each task, as episodic memories; returns how many.
 
-    An agent's memories go to its own collection, `profile/agent`; their source is the task, which never recalls
-    them itself. What is there already is not written again.
+    An agent's memories go where it recalls from: its own collection, `PROFILE/AGENT`, or the first of those that its
+    memory settings name instead. The task they came of never recalls them itself. What is there already is not written
+    again.
+
+    Args:
+        store: where they are kept.
+        results: the run's tasks with their evaluations.
+        evaluator: what the run's evaluator says in `describe()`; turns of agents it does not describe are left out.
+        run: the run's name.
     """
     count = 0
     for task, evaluation in results:
-        for turn in _last_turns(evaluation):
-            said = _conclusion(task, turn)
-            store.add(f"{profile}/{turn.agent}", said, source=task.id, kind="episodic", metadata={"run": run})
-            count += 1
+        came_of = {"run": run, CAME_OF: origins_of(task)[:2]}
+        for debate, collections in _debates(evaluation, evaluator):
+            for turn in {turn.agent: turn for turn in debate.transcript if turn.failure is None}.values():
+                said = _conclusion(task, turn)
+                store.add(collections[turn.agent], said, source=task.id, kind="episodic", metadata=came_of)
+                count += 1
     return count
 
 
-def _last_turns(evaluation: Evaluation) -> Iterable[Turn]:
-    """Each agent's last turn that did not fail; of the first member where the evaluation has turns in members alone."""
-    transcript: Transcript = evaluation.transcript
-    if not transcript.turns and evaluation.members:
-        transcript = evaluation.members[0].transcript
-    return {turn.agent: turn for turn in transcript if turn.failure is None}.values()
+def _debates(evaluation: Evaluation, described: Mapping[str, Any]) -> Iterator[tuple[Evaluation, dict[str, str]]]:
+    """The debates that an evaluation is made of, each with the collections of its agents by their names.
+
+    A debate in two orders is one, told by the first. A panel's members are described by name; any other debate is known
+    by its agents.
+    """
+    if evaluation.transcript.turns:
+        agents = {turn.agent for turn in evaluation.transcript}
+        fitting = (each for each in _profiles(described) if each.keys() >= agents)
+        yield from ((evaluation, each) for each in itertools.islice(fitting, 1))
+        return
+    seats = {n: name for name, n in evaluation.details.get("members", {}).items()}
+    is_one_debate = "personas" in described
+    for n, member in enumerate(evaluation.members[:1] if is_one_debate else evaluation.members):
+        its_own = described.get("members", {}).get(seats.get(n))
+        yield from (found := list(_debates(member, its_own or described)))
+        if its_own and not found:  # its reserve has taken its seat
+            yield from _debates(member, described)
+
+
+def _profiles(described: object) -> Iterator[dict[str, str]]:
+    """The agents of every debate in an evaluator's description, and the collection of each."""
+    if isinstance(described, Mapping):
+        data = cast("Mapping[str, Any]", described)
+        if "personas" in data:
+            yield {each["name"]: _collection(data["profile"], each) for each in data["personas"]}
+        for each in data.values():
+            yield from _profiles(each)
+
+
+def _collection(profile: str, persona: Mapping[str, Any]) -> str:
+    """Where an agent recalls from, and so where its memories go."""
+    own = f"{profile}/{persona['name']}"
+    settings: Mapping[str, Any] = persona["memory"] or {}
+    named: Sequence[str] = settings.get("collections") or (own,)
+    return own if own in named else named[0]
 
 
 def _conclusion(task: Task, turn: Turn) -> str:
-    scores = turn.scores.mean(axis=1)  # (J,)
-    best, worst = int(scores.argmax()), int(scores.argmin())
+    scores = turn.scores.mean(axis=1)  # (J,); NaN for candidates that were not shown to the agent
+    (best,), (worst,) = keep_best(scores, 1), keep_best(scores, 1, higher_is_better=False)
     said = [f'Asked "{_short(task.x)}", I found "{_short(task.candidates[best].text)}" best: {turn.comments[best]}']
-    if scores[worst] < scores[best]:
+    if worst not in (best, *tied_best(scores)):
         said.append(f'Worst was "{_short(task.candidates[worst].text)}": {turn.comments[worst]}')
     return " ".join(said)
 
@@ -146,9 +190,10 @@ def _number(value: Any) -> float:
 
 
 def write_insights(store: MemoryStore, collection: str, insights: Sequence[Insight]) -> list[str]:
-    """Add insights to a collection as reflections, with the ids of their evidence; returns their own ids."""
+    """Add insights to a collection as reflections, with their evidence and the tasks it came of; returns their ids."""
     ids: list[str] = []
     for each in insights:
-        given: dict[str, Any] = {"importance": each.importance, "metadata": {"evidence": list(each.evidence)}}
+        rests_on = {EVIDENCE: list(each.evidence), CAME_OF: store.origins(each.evidence)}
+        given: dict[str, Any] = {"importance": each.importance, "metadata": rests_on}
         ids += store.add(collection, each.text, source="reflection", kind="reflection", **given)
     return ids

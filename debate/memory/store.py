@@ -30,7 +30,7 @@ from debate.memory.recall.search import BatchingRetriever, RecallService
 from debate.memory.recall.snapshot import CollectionCache
 from debate.memory.recall.vectors import VectorCache
 from debate.memory.records import Moment, checked_kind, new_memory, seconds
-from debate.memory.writer import Writer, conditions, kept_memories, newest, sizes
+from debate.memory.writer import Writer, conditions, kept_memories, newest, origins_with_evidence, sizes
 from debate.registry import EMBEDDERS
 from debate.types import Memory
 
@@ -180,6 +180,11 @@ class MemoryStore:
         """The memories that were made last, newest first, without scores."""
         with self._database.read() as connection:
             return newest(connection, collection, n)
+
+    def origins(self, ids: str | Sequence[str]) -> list[str]:
+        """The tasks that memories came of, and what these rest on, in the form of `records.origins_of`."""
+        with self._database.read() as connection:
+            return sorted(origins_with_evidence(connection, as_texts(ids)))
 
     # ---- what is recalled
 

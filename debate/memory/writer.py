@@ -5,7 +5,7 @@ Adding the same again changes nothing and gives the same ids, so that an interru
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ from sqlalchemy import ColumnElement, Connection, delete, func, select, update
 from debate.memory.database import AT_ONCE, COLLECTED, COLLECTIONS, ERASED, MEMORIES, NEWER, Database, select_in
 from debate.memory.embedders.base import Vectors, slices
 from debate.memory.recall.vectors import VectorCache, text_hash
-from debate.memory.records import NewMemory
+from debate.memory.records import NewMemory, evidence, origins
 from debate.sql.types import insert_new
 from debate.types import Memory
 
@@ -129,6 +129,20 @@ def kept_memories(connection: Connection, which: Sequence[ColumnElement[bool]]) 
     rows = connection.execute(query.execution_options(yield_per=1000)).mappings()
     for row in sorted(rows, key=lambda row: (row["name"], row["created_at"], row["id"])):
         yield NewMemory(collection=row["name"], **{name: row[name] for name in _AS_ADDED})
+
+
+def origins_with_evidence(connection: Connection, ids: Iterable[str]) -> set[str]:
+    """The origins of memories, see `records.origins`, and those of what they rest on, at any number of removes."""
+    found: set[str] = set()
+    seen: set[str] = set()
+    left = set(ids)
+    query = select(MEMORIES.c.source, MEMORIES.c.metadata)
+    while left:
+        rows = select_in(connection, query, MEMORIES.c.id, left)
+        found.update(each for row in rows for each in origins(row.source, row.metadata))
+        seen |= left
+        left = {each for row in rows for each in evidence(row.metadata)} - seen
+    return found
 
 
 def sizes(connection: Connection, *which: ColumnElement[bool]) -> dict[str, int]:

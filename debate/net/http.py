@@ -113,7 +113,8 @@ class AsyncJsonClient(Endpoint):
             "timeout": None,
             "follow_redirects": False,
             "limits": httpx2.Limits(max_connections=1),
-            "verify": httpx2.create_ssl_context(),
+            # Loading the certificate authorities takes as long as tens of requests: once, and only where TLS is used.
+            "verify": httpx2.URL(self.base_url).scheme != "http" and httpx2.create_ssl_context(),
             "transport": transport,
         }
         self._headers = httpx2.Headers(self.headers())

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import string
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, cast
 
 from debate.errors import ConfigError
@@ -56,7 +56,7 @@ class LabelMap:
     Punctuation around it and what stands before a colon (`Judgement: sure.`) are dropped; "not likely" is no label.
     """
 
-    values: Mapping[str, float]
+    values: Mapping[str, float] = field(hash=False)
 
     def __post_init__(self) -> None:
         if len(set(map(_bare, self.values))) < max(2, len(self.values)):

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol, TypeVar, runtime_checkable
+from weakref import WeakValueDictionary
 
 from debate.backends.base import Backend
 from debate.concurrency.daemon_thread import in_daemon_thread
@@ -95,6 +96,11 @@ class Runner:
         self._budget = budget or Budget()
         self._task_seconds = task_seconds
         self._computer = FunctionExecutor()
+        self._locks: WeakValueDictionary[tuple[int, str], asyncio.Lock] = WeakValueDictionary()
+
+    def one_at_a_time(self, run: object, task_id: str) -> asyncio.Lock:
+        """The lock of a task in a run: who holds it may record that task's answers."""
+        return self._locks.setdefault((id(run), task_id), asyncio.Lock())
 
     async def evaluate(
         self, evaluator: Evaluator, task: Task, journal: Journal | None = None, run: RunContext | None = None

@@ -17,7 +17,7 @@ from debate.journal import RunJournal
 from debate.runtime.limits import Admission
 from debate.runtime.loop_thread import cancel_all
 from debate.runtime.runner import Runner, failed_by
-from debate.types import Failure, Task
+from debate.types import Failure, Task, UniqueIds
 
 _UNTAKEN = 256
 
@@ -38,20 +38,17 @@ def with_unique_ids(tasks: Iterable[Task]) -> Iterator[Task]:
     """The tasks, each with an id of its own: of equal tasks without a given id, later ones get `-2`, `-3`, ...
 
     Raises:
-        TaskError: when an id was given twice.
+        TaskError: when an id was given twice, and for what is no task.
     """
-    seen: dict[str, int] = {}
-    for task in tasks:
-        count = seen[task.id] = seen.get(task.id, 0) + 1
-        if count == 1:
-            yield task
-        elif task.has_given_id:
-            raise TaskError(f"duplicate id {task.id!r}", field="id")
-        else:
-            while (name := f"{task.id}-{seen[task.id]}") in seen:
-                seen[task.id] += 1
-            seen[name] = 1
-            yield Task(task.x, task.candidates, name, task.context, task.metadata)
+    seen: set[str] = set()
+    ids = UniqueIds(seen.__contains__)
+    for n, task in enumerate(tasks):
+        if not isinstance(task, Task):  # pyright: ignore[reportUnnecessaryIsInstance]
+            hint = "make one: Task(x, candidates)"
+            raise TaskError(f"must be a Task, got {type(task).__name__}", field=f"tasks.{n}", hint=hint)
+        name = ids.of(task)
+        seen.add(name)
+        yield task if name == task.id else task.renamed(name)
 
 
 async def stream(
@@ -84,12 +81,14 @@ async def _recorded(runner: Runner, job: EvaluationRequest) -> Evaluation:
     """Evaluate a job and record it; one that is recorded already is not evaluated again."""
     if job.record is None:
         return await runner.evaluate(job.evaluator, job.task)
-    record = await job.record.open(job.task, job.settings)
-    if record.finished is not None:
-        return record.finished
-    evaluation = await runner.evaluate(job.evaluator, job.task, record, job.record.context)
-    await record.finish(evaluation)
-    return evaluation
+    # Who evaluates the same task of the same run meanwhile waits, and then finds it on record.
+    async with runner.one_at_a_time(job.record, job.task.id):
+        record = await job.record.open(job.task, job.settings)
+        if record.finished is not None:
+            return record.finished
+        evaluation = await runner.evaluate(job.evaluator, job.task, record, job.record.context)
+        await record.finish(evaluation)
+        return evaluation
 
 
 class _Scheduler:

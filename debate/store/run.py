@@ -6,7 +6,7 @@ Works in chunks of tasks, so that its memory does not grow with their number.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, TypeVar
 
@@ -16,8 +16,16 @@ from debate.evaluation import Evaluation
 from debate.flow import RunContext
 from debate.store.database import Database
 from debate.store.fork import calls_after, take_over
-from debate.store.queries import Totals, accuracy_by_group, kept_answers, kept_evaluation, totals
-from debate.store.serialization import as_task
+from debate.store.queries import (
+    Totals,
+    accuracy_by_group,
+    delete_records,
+    has_answers,
+    kept_answers,
+    kept_evaluation,
+    totals,
+)
+from debate.store.serialization import as_task, task_data
 from debate.store.tables import CALLS, EVALUATIONS, RUNS, TASKS
 from debate.store.task_journal import SqlTaskJournal, delete_evaluation
 from debate.store.tasks import add_task, add_tasks
@@ -33,6 +41,7 @@ class StoredRun:
 
     Attributes:
         started_at: when the run began, in seconds since 1970; a memory counts ages to this moment.
+        identity: what shapes its prompts, as plain data; under `evaluator` what the evaluator says in `describe()`.
         about: what was recorded for people: eval set, settings, versions.
         evalset_revision: how many versions of its eval set the run has read; only tasks of the latest are pending. 0
             where tasks come one by one from the API.
@@ -42,6 +51,7 @@ class StoredRun:
         self.name: str = row.name
         self.context = RunContext(row.seed, row.today)
         self.started_at: float = row.created_at
+        self.identity: Mapping[str, Any] = row.identity
         self.about = row.about
         self.evalset_revision = int(row.about.get("evalset_revision", 0))
         self._database = database
@@ -53,6 +63,13 @@ class StoredRun:
         """Let others work on the run."""
         if self._lease is not None:
             self._lease.close()
+
+    def note(self, **about: Any) -> None:
+        """Add to what is recorded of the run for people."""
+        if self.about != (noted := {**self.about, **about}):
+            self.about = noted
+            here = update(RUNS).where(RUNS.c.id == self._run_id).values(about=noted)
+            self._database.run(lambda connection: connection.execute(here))
 
     # ---- tasks
 
@@ -69,8 +86,10 @@ class StoredRun:
         revision = self.evalset_revision + 1
 
         def read(connection: Connection) -> int:
+            if not has_answers(connection, self._run_id):
+                delete_records(connection, self._run_id)
             count = add_tasks(connection, self._run_id, revision, tasks)
-            self.about = {**about(), "evalset_revision": revision}
+            self.about = {**self.about, **about(), "evalset_revision": revision}
             connection.execute(update(RUNS).where(RUNS.c.id == self._run_id).values(about=self.about))
             return count
 
@@ -149,15 +168,17 @@ class StoredRun:
         """What is recorded of a task so far; a new task is added to the run.
 
         Raises:
-            TaskError: when the run has another task of that id.
+            TaskError: when the task holds what the store cannot keep.
+            RunMismatchError: when the run has another task of that id.
         """
         read = self._read_ahead.pop(task.id, None)
         if read is not None and read.settings == settings:
             return read
-        return await self._database.arun(lambda connection: self._opened(connection, task, settings))
+        data = task_data(task)
+        return await self._database.arun(lambda connection: self._opened(connection, task, data, settings))
 
-    def _opened(self, connection: Connection, task: Task, settings: str) -> SqlTaskJournal:
-        position = add_task(connection, self._run_id, self.evalset_revision, task)
+    def _opened(self, connection: Connection, task: Task, data: dict[str, Any], settings: str) -> SqlTaskJournal:
+        position = add_task(connection, self._run_id, self.evalset_revision, task, data)
         row = connection.execute(self._with_evaluations().where(TASKS.c.position == position)).one()
         (kept,) = self._kept(connection, [row], settings)
         if row.settings == settings:
@@ -170,9 +191,17 @@ class StoredRun:
         for row, _ in self._each(which, lambda _, rows: rows):
             yield as_task(row.task_id, row.data), kept_evaluation(row.evaluation)
 
-    def evaluated(self) -> list[str]:
-        """The ids of the tasks that `results` yields."""
-        query = self._with_evaluations().where(self._latest, _under(None)).order_by(TASKS.c.position)
+    def has_answers(self) -> bool:
+        """Whether a model's reply or an evaluation is recorded."""
+        return self._database.run(lambda connection: has_answers(connection, self._run_id))
+
+    def evaluated(self, *, every: bool = False) -> list[str]:
+        """The ids of the tasks that `results` yields.
+
+        every: those of earlier revisions too, and those that were evaluated and are to be evaluated again.
+        """
+        which = or_(_under(None), TASKS.c.retry_generation > 0) if every else self._latest & _under(None)
+        query = self._with_evaluations().where(which).order_by(TASKS.c.position)
         ids = query.with_only_columns(TASKS.c.task_id)
         return self._database.run(lambda connection: list(connection.execute(ids).scalars()))
 

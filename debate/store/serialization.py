@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import time
 import zlib
@@ -11,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from debate.errors import TaskError
 from debate.evaluation import Evaluation, from_plain, plain
 from debate.flow import Call, Completion, Recall
 from debate.hashing import digest
@@ -23,18 +25,28 @@ Row = dict[str, Any]
 
 
 def task_data(task: Task) -> Row:
-    """A task as plain data, whole."""
+    """A task as plain data, whole.
+
+    Raises:
+        TaskError: for metadata that JSON cannot hold.
+    """
     candidates = [
         {"text": one.text, "id": one.id, "generator": one.generator, "metadata": dict(one.metadata)}
         for one in task.candidates
     ]
-    return {"x": task.x, "candidates": candidates, "context": list(task.context), "metadata": dict(task.metadata)}
+    try:
+        json.dumps([task.metadata, [one.metadata for one in task.candidates]], check_circular=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        problem = f"task {task.id!r} cannot be recorded, as its metadata are no plain JSON data: {error}"
+        raise TaskError(problem, field="metadata") from None
+    data = {"x": task.x, "candidates": candidates, "context": list(task.context), "metadata": dict(task.metadata)}
+    return data if task.reference is None else {**data, "reference": task.reference}
 
 
 def as_task(task_id: str, data: Mapping[str, Any]) -> Task:
     """The task that `task_data` was called on."""
     candidates = [Candidate(**each) for each in data["candidates"]]
-    return Task(data["x"], candidates, task_id, data["context"], data["metadata"])
+    return Task(data["x"], candidates, task_id, data["context"], data["metadata"], data.get("reference"))
 
 
 def task_row(task: Task, data: Row, place: str | None) -> Row:
@@ -44,9 +56,8 @@ def task_row(task: Task, data: Row, place: str | None) -> Row:
 
 def content_hash(data: Row) -> str:
     """Of what the task asks: metadata may change without changing the task."""
-    return digest(
-        data["x"], [[one["text"], one["id"], one["generator"]] for one in data["candidates"]], data["context"]
-    )
+    candidates = [[one["text"], one["id"], one["generator"]] for one in data["candidates"]]
+    return digest(data["x"], candidates, data["context"], *([data["reference"]] if "reference" in data else ()))
 
 
 def call_row(key: CallKey, call: Call | Recall, answer: Answer) -> Row:

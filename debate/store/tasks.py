@@ -6,28 +6,33 @@ All questions are put to the database, so that an eval set of any length is read
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from itertools import chain, count, islice
+from dataclasses import dataclass, field
+from itertools import islice
 
 from sqlalchemy import Connection, func, insert, select, update
 
-from debate.errors import TaskError
+from debate.errors import RunMismatchError, TaskError
 from debate.store.serialization import Row, content_hash, task_data, task_row
 from debate.store.tables import TASKS
-from debate.types import Task
+from debate.types import Task, UniqueIds
 
 _CHUNK = 500
+_ANOTHER = "the run has another task of the id"
 Placed = tuple[Task, str | None, int | None]
 
 
-def add_task(connection: Connection, run_id: int, revision: int, task: Task) -> int:
-    """The position of one task, which is added when it is new."""
-    data = task_data(task)
+def add_task(connection: Connection, run_id: int, revision: int, task: Task, data: Row) -> int:
+    """The position of one task, which is added when it is new; `data` is its `task_data`.
+
+    Raises:
+        RunMismatchError: when the run has another task of that id.
+    """
     same_id = (TASKS.c.run_id == run_id) & (TASKS.c.task_id == task.id)
     row = connection.execute(select(TASKS.c.position, TASKS.c.content_hash).where(same_id)).first()
     if row is not None:
         if row.content_hash != content_hash(data):
-            raise _another(task.id, None, None)
+            hint = "give every task an id of its own, or none: then it is known by its content"
+            raise RunMismatchError(f"{_ANOTHER} {task.id!r}", field="id", hint=hint)
         return row.position
     position = _next_position(connection, run_id)
     added = {**task_row(task, data, None), "run_id": run_id, "position": position, "evalset_revision": revision}
@@ -70,14 +75,19 @@ class _Adding:
     revision: int
     position: int
     """Where the next new task goes."""
+    known: dict[str, _Known] = field(default_factory=dict[str, _Known])
+    """By id: the tasks of this chunk, and those of the run that it may meet."""
+    ids: UniqueIds = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.ids = UniqueIds(self._is_taken)
 
     def add(self, chunk: list[Placed]) -> None:
-        known = self._known([task.id for task, _, _ in chunk])
+        known = self.known = self._known([task.id for task, _, _ in chunk])
         new: list[Row] = []
         again: list[int] = []
         for task, file, line in chunk:
-            data = task_data(task)
-            name = self._name(task, file, line, known)
+            data, name = self._data(task, file, line), self._name(task, file, line)
             place = f"{file}:{line}" if file else None
             if (before := known.get(name)) is None:
                 row = {**task_row(task, data, place), "task_id": name}
@@ -85,7 +95,8 @@ class _Adding:
                 known[name] = _Known(row["content_hash"], place, self.revision)
                 self.position += 1
             elif before.content_hash != content_hash(data):
-                raise _another(name, file, line)
+                hint = "it was changed since the run began: undo that, give it a new id, or start anew with --fork"
+                raise TaskError(f"{_ANOTHER} {name!r}", file=file, line=line, field="id", hint=hint)
             else:
                 before.revision = self.revision
                 again.append(before.position)
@@ -100,24 +111,22 @@ class _Adding:
         query = select(*columns).where(TASKS.c.run_id == self.run_id, TASKS.c.task_id.in_(names))
         return {row.task_id: _Known(*row[1:]) for row in self.connection.execute(query)}
 
-    def _name(self, task: Task, file: str | None, line: int | None, known: dict[str, _Known]) -> str:
-        """The task's id, or where this revision had it already and it was not given, the next free one."""
-        for name in chain([task.id], (f"{task.id}-{number}" for number in count(2))):
-            if name not in known:
-                known.update(self._known([name]))
-            if (before := known.get(name)) is None or before.revision < self.revision:
-                return name
-            if task.has_given_id:
-                first = f", first at {before.place}" if before.place else ""
-                raise TaskError(f"{task.id!r} is a duplicate{first}", file=file, line=line, field="id")
-        raise AssertionError  # the names never end
+    def _is_taken(self, name: str) -> bool:
+        """Whether this revision has a task of that id already."""
+        if name not in self.known:
+            self.known.update(self._known([name]))
+        return name in self.known and self.known[name].revision == self.revision
 
+    def _name(self, task: Task, file: str | None, line: int | None) -> str:
+        try:
+            return self.ids.of(task)
+        except TaskError as error:
+            place = self.known[task.id].place
+            problem = f"{error.problem}, first at {place}" if place else error.problem
+            raise TaskError(problem, file=file, line=line, field=error.field) from None
 
-def _another(name: str, file: str | None, line: int | None) -> TaskError:
-    return TaskError(
-        f"the run has another task of the id {name!r}",
-        file=file,
-        line=line,
-        field="id",
-        hint="it was changed since the run began: undo that, give it a new id, or start anew with --fork",
-    )
+    def _data(self, task: Task, file: str | None, line: int | None) -> Row:
+        try:
+            return task_data(task)
+        except TaskError as error:
+            raise TaskError(error.problem, file=file, line=line, field=error.field) from None

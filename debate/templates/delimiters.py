@@ -29,7 +29,7 @@ _DOT = "·"
 
 def task_delimiter(task: Task) -> str:
     """The word that marks where the texts of a task's prompts begin and end."""
-    return delimiter_of(task.x, *task.context, *(candidate.text for candidate in task.candidates))
+    return delimiter_of(task.x, *task.background, *(candidate.text for candidate in task.candidates))
 
 
 def delimiter_of(*texts: str) -> str:

@@ -145,6 +145,16 @@ class Templates:
         self._environment.concat = cast("Any", _concat)
         self._delimiters: dict[tuple[str, ...], Delimiters] = {}
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy reads the files anew: what jinja2 makes of them can be neither copied nor pickled."""
+        return type(self), (self.directory,)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Templates) and self.directory == other.directory
+
+    def __hash__(self) -> int:
+        return hash(self.directory)
+
     def render(self, name: str, context: Mapping[str, Any], among: Sequence[str] = ()) -> Block:
         """Render one template into a block in which no content looks like a delimiter.
 

@@ -2,30 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from random import Random
 from typing import Any
 
-from debate.evaluation import Evaluation
-
-_Z = 1.959963984540054
-
-
-def is_right(evaluation: Evaluation, best: int) -> bool:
-    """Whether the best candidate was chosen, and no other is tied with it."""
-    return evaluation.selected == best and not evaluation.tied
+from debate.statistics import wilson
 
 
 def share(hits: Sequence[bool]) -> dict[str, Any]:
     """A share with its 95 % interval (Wilson)."""
-    n, k = len(hits), sum(hits)
-    if not n:
+    if not hits:
         return {"n": 0, "share": None, "interval": None}
-    p, z = k / n, _Z
-    middle = (p + z * z / (2 * n)) / (1 + z * z / n)
-    half = z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n)) / (1 + z * z / n)
-    return {"n": n, "share": round(p, 4), "interval": [round(middle - half, 4), round(middle + half, 4)]}
+    found = wilson(sum(hits), len(hits))
+    return {"n": found.n, "share": round(found.estimate, 4), "interval": [round(end, 4) for end in found.interval]}
 
 
 def paired(ours: Sequence[float], theirs: Sequence[float], seed: int = 0, draws: int = 2000) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from debate import DebateEvaluator, Engine, Evaluation, Task, bundled_judge
 from debate.memory import HashingEmbedder, MemoryStore
 from debate.profiles import MemorySettings
 from debate.types import Sampling
-from judging.measuring import difference, is_right, paired, share
+from judging.measuring import difference, paired, share
 from judging.samples import as_task, judge_profile
 from judging.world import KINDS, WORDS, Kind, Question, make_question, rule_text
 
@@ -187,7 +187,7 @@ def _is_long(question: Question) -> bool:
 
 
 def _hits(evaluations: Sequence[Evaluation], questions: Sequence[Question]) -> list[bool]:
-    return [is_right(each, question.best) for each, question in zip(evaluations, questions, strict=True)]
+    return [each.verdict([question.best]) == "right" for each, question in zip(evaluations, questions, strict=True)]
 
 
 def _numbers(hits: Sequence[bool]) -> list[float]:

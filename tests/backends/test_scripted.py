@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -112,3 +113,18 @@ def test_the_labels_stand_in_the_order_in_which_the_agent_sees_the_candidates() 
         assert texts == sorted(texts, key=shown.index)
     orders = [list(call.info["labels"].values()) for call in script.calls]
     assert orders[1] == [*orders[0][1:], orders[0][0]]
+
+
+@pytest.mark.parametrize("answer", [None, b"7", 7, {"overall": "x"}])
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_script_that_returns_no_text_is_named_with_what_it_returned(answer: Any, is_async: bool) -> None:
+    async def later(call: Call) -> Any:
+        return answer
+
+    def forgetful(call: Call) -> Any:
+        return later(call) if is_async else answer
+
+    with pytest.raises(CallError) as caught:
+        asyncio.run(Scripted(forgetful).generate(CALL))
+    assert caught.value.reason == "script_returned"
+    assert f"forgetful returned {answer!r}, which is neither a text nor a Completion" in str(caught.value)

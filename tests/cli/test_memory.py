@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from debate.cli import app
+from debate.data_files import data_folder
 from debate.errors import ConfigError
 from debate.memory.store import default_store, own_embedder
 from debate.testing.fake_server import FakeServer
@@ -89,3 +90,21 @@ def test_a_run_recalls_writes_down_what_was_concluded_and_reflects(tmp_path: Pat
     assert "from built-in" in shown
     assert "3 conclusions remembered" in memory("remember", tmp_path / "out")
     assert "8" in memory("stats")
+
+
+def run_with_memory(tmp_path: Path, *more: object) -> str:
+    """A run of one task; returns what its server was asked."""
+    (tmp_path / "t.jsonl").write_text(json.dumps({"id": "t", "x": "What is 2 + 2?", "candidates": ["4", "5"]}))
+    with FakeServer() as server:
+        where = ["--backend", "openai", "--base-url", f"{server.url}/v1", "--model", "judge"]
+        result = CliRunner().invoke(app, [*map(str, ["run", tmp_path / "t.jsonl", *where, *more])])
+        assert result.exit_code == 0, result.output
+        return "".join(each.text for each in server.requests)
+
+
+def test_what_a_run_concluded_is_filed_under_the_name_of_the_profile_not_its_path(tmp_path: Path) -> None:
+    (tmp_path / "my.yaml").write_text((data_folder("personas") / "general.yaml").read_text())
+    run_with_memory(tmp_path, "--profile", tmp_path / "my.yaml", "--rounds", 1, "--out", tmp_path / "out")
+    memory("remember", tmp_path / "out", "--embedder", "hashing")
+    assert "general/Critic" in (stats := memory("stats"))
+    assert "my.yaml" not in stats

@@ -45,6 +45,23 @@ def line(**changes: Any) -> str:
 # What is accepted
 
 
+@pytest.mark.parametrize(
+    ("label", "kept"), [(1, 1), (1.0, 1), ("B", 1), (["A", 1], [0, 1]), ("c2", 1), ([1], 1), (None, None)]
+)
+def test_a_label_stands_at_the_top_or_in_the_metadata(file: Path, label: Any, kept: Any) -> None:
+    candidates = ["4", {"text": "5", "id": "c2"}]
+    top, inside = tasks_in(
+        file, f"{line(candidates=candidates, best=label)}\n{line(candidates=candidates, metadata={'best': label})}"
+    )
+    assert top.metadata.get("best") == inside.metadata.get("best") == kept
+    assert top.best == inside.best
+
+
+def test_a_reference_is_taken(file: Path) -> None:
+    [task, without] = tasks_in(file, f"{line(reference='It is 4.')}\n{line(reference=None)}")
+    assert (task.reference, task.context, without.reference) == ("It is 4.", (), None)
+
+
 def test_a_line_with_everything_set_becomes_a_task(file: Path) -> None:
     full = {"text": "4", "id": "c1", "generator": "some-model", "metadata": {"n": 1}}
     text = line(id="sum", candidates=[full, "5"], context=["2 + 1 is 3"], metadata={"topic": "sums"})
@@ -154,6 +171,13 @@ def test_memory_does_not_grow_with_the_file(file: Path) -> None:
         (line(metadata={"a": ["\ud83d"]}), "metadata.a", "lone surrogate"),
         (line(metadata={"best": 2}), "metadata.best", "must be the index of one of 2 candidates, got 2"),
         (line(metadata={"best": -1}), "metadata.best", "must be the index of one of 2 candidates, got -1"),
+        (line(metadata={"best": True}), "metadata.best", "must be the index of one of 2 candidates, got True"),
+        (line(metadata={"best": "C"}), "metadata.best", "'C' names no candidate"),
+        (line(metadata={"best": [0, 5]}), "metadata.best.1", "must be the index of one of 2 candidates, got 5"),
+        (line(best=2), "best", "must be the index of one of 2 candidates, got 2"),
+        (line(best="first"), "best", "'first' names no candidate"),
+        (line(best=1, metadata={"best": 0}), "best", "contradicts metadata.best, which is 0"),
+        (line(reference=4), "reference", "must be text, got 4"),
         (GOOD[:-1] + ', "metadata": {"a": 1e999}}', "metadata.a", "holds a number that is too large"),
         (line(metadata={"\ud83d": 1}), "metadata", "lone surrogate"),
         (line(candidates=[{"text": "4", "metadata": {"a": "\ud83d"}}]), "candidates.0.metadata.a", "lone surrogate"),
@@ -173,7 +197,7 @@ def test_a_fault_is_told_with_its_line_and_field(file: Path, broken: str, field:
         (line(candidate=["4"]), "candidate", "did you mean 'candidates'?"),
         (line(ID="a"), "ID", "did you mean 'id'?"),
         (line(candidates=[{"txt": "4"}]), "candidates.0.txt", "did you mean 'text'?"),
-        (line(question="q"), "question", "known keys: id, x, candidates, context, metadata"),
+        (line(question="q"), "question", "known keys: id, x, candidates, context, reference, best, metadata"),
         (line(**{"\x1b[31m": 1}), r"'\x1b[31m'", "known keys: id"),
     ],
 )

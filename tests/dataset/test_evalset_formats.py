@@ -79,6 +79,17 @@ def test_keys_of_no_format_are_told_with_the_formats_there_are(tmp_path: Path) -
     assert all(name in caught.value.hint for name in RECORDS)
 
 
+def test_keys_of_no_format_are_told_with_the_columns_of_a_table(tmp_path: Path) -> None:
+    file = lines(tmp_path / "t.jsonl", {"question": "q", "answers": ["a", "b"], "label": "B"})
+    with pytest.raises(TaskError) as caught:
+        count(file)
+    flags = "--format table --column x=question --column candidates=answers --column best=label"
+    assert caught.value.hint is not None
+    assert flags in caught.value.hint
+    (task,) = tasks_of(file, columns={"x": "question", "candidates": "answers", "best": "label"})
+    assert (task.x, task.best) == ("q", (1,))
+
+
 @pytest.mark.parametrize("name", [name for name in RECORDS if name not in ANSWERS])
 def test_further_files_that_a_format_has_no_use_for_are_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(ConfigError, match="has all candidates in one file"):

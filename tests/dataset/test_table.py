@@ -38,6 +38,25 @@ def test_a_csv_has_candidates_in_a_column_or_in_several(tmp_path: Path) -> None:
     assert texts(read(file, "table", columns={"candidates": "second, first"})[0]) == ["b", "a"]
 
 
+def test_a_label_in_a_csv_is_an_index_a_letter_or_a_list(tmp_path: Path) -> None:
+    file = write(tmp_path / "t.csv", 'x,response_a,response_b,best\nq,a,b,B\nr,a,b,1.0\ns,a,b,"[0, ""B""]"\nt,a,b,\n')
+    assert [task.best for task in read(file, "table")] == [(1,), (1,), (0, 1), ()]
+
+
+def test_a_label_that_cannot_be_read_is_refused_by_the_name_of_its_column(tmp_path: Path) -> None:
+    file = write(tmp_path / "t.csv", "x,response_a,response_b,winner\nq,a,b,A\nr,a,b,C\n")
+    with pytest.raises(TaskError, match=r"t\.csv:3: winner: 'C' names no candidate"):
+        read(file, "table", columns={"best": "winner"})
+
+
+def test_a_column_can_hold_the_reference_answer(tmp_path: Path) -> None:
+    text = "x,candidate_1,reference,gold\nq,a,r,g\ns,a,,\n"
+    tasks = read(write(tmp_path / "t.csv", text), "table")
+    assert [(task.reference, task.metadata) for task in tasks] == [("r", {"gold": "g"}), (None, {})]
+    tasks = read(tmp_path / "t.csv", "table", columns={"reference": "gold"})
+    assert [(task.reference, task.metadata) for task in tasks] == [("g", {"reference": "r"}), (None, {})]
+
+
 def test_numbered_columns_are_read_in_the_order_of_their_numbers(tmp_path: Path) -> None:
     file = write(tmp_path / "t.csv", "x,candidate_10,candidate_2,candidate_1,best\nq,j,b,a,2\n")
     (task,) = read(file, "table")
@@ -73,7 +92,7 @@ def test_json_lines_of_any_keys_are_a_table_when_their_columns_are_named(tmp_pat
         ('x,candidate_1\n"q"q,a\n', r"t\.csv:2: is not valid CSV"),
         ("x,other\nq,a\n", "there is no such column among x, other"),
         ("y,candidate_1\nq,a\n", "x: is missing"),
-        ("x,candidate_1,best\nq,a,first\n", "best: must be an index"),
+        ("x,candidate_1,best\nq,a,first\n", "best: 'first' names no candidate"),
         ("x,candidate_1,best\nq,a,1\n", "best: must be the index of one of 1 candidates, got 1"),
         ("x,candidate_1,candidate_2\nq,,b\n", "candidate_1: is empty"),
         ("x,response_a,response_b\nq,a,\n", "response_b: is empty"),
@@ -141,7 +160,7 @@ def test_parquet_values_that_json_has_not_become_texts_or_null(tmp_path: Path) -
 @pytest.mark.parametrize("value", [0.5, -1, 2, True])
 def test_a_best_that_is_no_index_is_refused(tmp_path: Path, value: Any) -> None:
     file = parquet_file(tmp_path / "t.parquet", [{"x": "q", "candidates": ["a", "b"], "best": value}])
-    with pytest.raises(TaskError, match=r"t\.parquet:1: best: must be (an|the) index"):
+    with pytest.raises(TaskError, match=r"t\.parquet:1: best: must be the index"):
         read(file, "table")
 
 

@@ -12,7 +12,7 @@ from types import ModuleType
 import pytest
 
 import debate
-from debate.cli import app
+from debate.cli import COMMANDS
 from debate.config.settings import RunSettings
 from debate.registry import BACKENDS, EVALUATORS, EXPORTS, FORMATS, Registry
 from tests.docs.blocks import REPOSITORY, pages
@@ -81,7 +81,7 @@ def test_the_page_of_settings_has_every_setting_and_every_evaluator() -> None:
 
 def test_the_page_of_commands_has_every_command_with_its_options() -> None:
     page = made.command_line_page()
-    for name in [command.name or command.callback.__name__ for command in app.registered_commands if command.callback]:
+    for name in COMMANDS:
         assert f"## debate {name}\n" in page
     assert "## debate memory add\n" in page
     assert "| `--candidate-order` |" in page

@@ -59,6 +59,14 @@ def test_nobody_judges_its_own_and_all_others_do(authors: list[str]) -> None:
     assert len(evaluation.details["judgements"]) == 2 * len(authors)
 
 
+def test_a_judge_of_some_candidates_sees_the_reference_and_no_label() -> None:
+    asked = Recorder(answer)
+    on = by("a", "b")
+    judged(CrossEvaluator(judges=JUDGES), Task("x", on.candidates, "t", reference="the answer", best=1), asked)
+    assert len(asked.calls) == 4
+    assert all("Reference answer:\\nthe answer" in json.dumps(call.prompt.messages()) for call in asked.calls)
+
+
 def test_each_judgment_is_in_the_details() -> None:
     evaluation = judged(CrossEvaluator(judges={name: JUDGES[name] for name in "ab"}), by("a", "b"), answer)
     assert evaluation.details["judgements"] == [
@@ -185,6 +193,7 @@ def test_the_prompt_of_a_judge_shows_nothing_of_its_own_models() -> None:
         ({"judges": {"a": ValueEvaluator()}}, "judges"),
         ({"rule": "nobody"}, "rule"),
         ({"rule": {"a": "z"}}, "rule"),
+        ({"rule": {"a": 5}}, "rule.a"),
         ({"rule": {"a": ["a", "b"]}}, "rule"),
         ({"rule": {"a": []}}, "rule"),
     ],

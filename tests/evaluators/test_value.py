@@ -228,11 +228,13 @@ def test_feedback_holds_what_was_said_the_lowest_first() -> None:
 
 def test_the_prompt_shows_the_input_the_context_and_one_text() -> None:
     judge = Recorder(valued({"secret text": 1, "other": 2}))
-    judged(ValueEvaluator(samples=1), Task("the input", ["secret text", "other"], context=["the context"]), judge)
+    task = Task("the input", ["secret text", "other"], context=["the context"], reference="the right one")
+    judged(ValueEvaluator(samples=1), task, judge)
     for call in judge.calls:
         text = json.dumps(call.prompt.messages())
         assert "the input" in text
         assert "the context" in text
+        assert "Reference answer:\\nthe right one" in text
         assert ("secret text" in text) != ("other\\n" in text)
         assert list(shown(call)) == [""]
 

@@ -4,20 +4,34 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from debate import Engine, Evaluation, Task
+from debate import (
+    Candidate,
+    CrossEvaluator,
+    DebateEvaluator,
+    Engine,
+    Evaluation,
+    PanelEvaluator,
+    Task,
+    ValueEvaluator,
+)
 from debate.backends import Call, Scripted
 from debate.errors import CallError
+from debate.evaluators.base import Evaluator
+from debate.flow import MemorySettings, Recall, RunContext
 from debate.memory import HashingEmbedder, MemoryStore
 from debate.memory.reflection import Insight, insights_schema, reflection, remember, write_insights
-from debate.testing import reply_for
-from debate.types import Memory
+from debate.store.identity import prompt_identity
+from debate.testing import drive, reply_for
+from debate.types import Memory, Transcript
 from tests.required import required_module
-from tests.small_flows import debates, tasks
+from tests.small_flows import PROFILE, debates, tasks
 
 MEMORIES = [Memory(f"memory {n}", f"id{n}") for n in range(4)]
 
@@ -35,25 +49,167 @@ def results(n: int = 3, **settings: Any) -> list[tuple[Task, Evaluation]]:
 
 def test_each_agent_keeps_its_own_conclusions_once(store: MemoryStore) -> None:
     judged = results()
-    assert remember(store, judged, "pair", "run") == 6
+    assert remember(store, judged, debates().describe(), "run") == 6
     assert store.collections() == {"pair/Critic": 3, "pair/Reader": 3}
-    remember(store, judged, "pair", "run")
+    remember(store, judged, debates().describe(), "run")
     assert store.collections() == {"pair/Critic": 3, "pair/Reader": 3}
     (found,) = store.recall("pair/Critic", "question 1", k=1)
     assert (found.kind, found.source) == ("episodic", "t1")
     assert found.text.startswith('Asked "question 1", I found "')
 
 
-def test_a_task_does_not_remind_of_its_own_debate(store: MemoryStore) -> None:
-    remember(store, results(), "pair", "run")
-    assert {each.source for each in store.recall("pair/Critic", "question", exclude_sources=["t1"])} == {"t0", "t2"}
+def test_nobody_is_called_worst_where_means_tie_within_rounding(store: MemoryStore) -> None:
+    told: list[bool] = []
+    for scores in ([[0.1, 0.2], [0.3, 0.0]], [[0.1, 0.2], [0.4, 0.0]]):
+        ((task, evaluation),) = results(1)
+        turns = tuple(replace(turn, scores=np.array(scores)) for turn in evaluation.transcript)  # (J, K)
+        remember(store, [(task, replace(evaluation, transcript=Transcript(turns)))], debates().describe(), "run")
+        (newest,) = store.newest("pair/Critic", 1)
+        told.append("Worst was" in newest.text)
+    assert told == [False, True]
 
 
-def test_turns_of_members_are_remembered_and_failed_ones_are_not(store: MemoryStore) -> None:
-    assert remember(store, results(1, candidate_order="balanced", rounds=1), "pair", "run") == 2
+def recalled(store: MemoryStore, task: Task, collection: str = "pair/Critic") -> set[str]:
+    """The texts that an agent recalls for a task, of all that there are."""
+    return {each.text for each in store.recall(collection, "question", k=99, task=task, near_duplicate=None)}
+
+
+def sources(store: MemoryStore, task: Task) -> set[str | None]:
+    return {each.source for each in store.recall("pair/Critic", "question", k=99, task=task)}
+
+
+def test_a_task_recalls_nothing_that_came_of_itself_by_content_or_by_id(store: MemoryStore) -> None:
+    remember(store, results(), debates().describe(), "run")
+    assert sources(store, tasks(3)[1]) == {"t0", "t2"}
+    assert sources(store, Task("question 1", ["one", "two"], id="another id")) == {"t0", "t2"}
+    assert sources(store, Task("question 1", ["two", "one"])) == {"t0", "t2"}
+    assert sources(store, Task("question 1", ["one", "three"], id="t1")) == {"t0", "t2"}
+    assert sources(store, Task("another question", ["one", "two"], id="t1")) == {"t0", "t1", "t2"}
+    assert sources(store, Task("question 1", ["one", "three"], id="another")) == {"t0", "t1", "t2"}
+
+
+def test_memories_that_do_not_know_their_task_are_excluded_by_the_id_in_their_source(store: MemoryStore) -> None:
+    store.add("pair/Critic", ["old"], source="t1", kind="episodic", metadata={"run": "of an older version"})
+    store.add("pair/Critic", ["odd"], source="t1", metadata={"came_of": 3, "evidence": {"x": 1}})
+    assert recalled(store, tasks(2)[1]) == {"odd"}
+    assert recalled(store, tasks(2)[0]) == {"old", "odd"}
+
+
+def reflect_on(store: MemoryStore, collection: str, text: str, *evidence: str) -> str:
+    (identifier,) = write_insights(store, collection, [Insight(text, evidence, 5)])
+    return identifier
+
+
+def test_a_task_recalls_no_insight_that_rests_on_it_over_several_levels(store: MemoryStore) -> None:
+    remember(store, results(), debates().describe(), "run")
+    of_task = {each.source: each.id for each in store.newest("pair/Critic", 9)}
+    first = reflect_on(store, "pair/Critic", "first", of_task["t1"])
+    second = reflect_on(store, "pair/Critic", "second", of_task["t0"], first)
+    reflect_on(store, "pair/Reader", "third", second)  # evidence in another collection
+    store.forget(ids=[of_task["t1"], first])
+    reflect_on(store, "pair/Critic", "other", of_task["t2"])
+    insights = {"second", "third", "other"}
+    for collection, seen in (("pair/Critic", {"other"}), ("pair/Reader", set[str]())):
+        assert recalled(store, tasks(3)[1], collection) & insights == seen
+    assert recalled(store, Task("question 1", ["two", "one"], id="x")) & insights == {"other"}
+    assert recalled(store, tasks(3)[2]) & insights == {"second"}
+    assert recalled(store, Task("unrelated", ["one"], id="t1")) & insights == {"second", "other"}
+
+
+def test_insights_of_an_older_version_are_followed_by_their_evidence(store: MemoryStore) -> None:
+    (old,) = store.add("c", "old", source="t1", kind="episodic")
+    (first,) = store.add("c", "first", source="reflection", kind="reflection", metadata={"evidence": [old, "gone"]})
+    (circle,) = store.add("c", "circle", source="reflection", kind="reflection", metadata={"evidence": [first]})
+    store.add("c", "free", source="reflection", kind="reflection", metadata={"evidence": ["gone"]})
+    assert recalled(store, tasks(2)[1], "c") == {"free"}
+    assert recalled(store, tasks(2)[0], "c") == {"old", "first", "circle", "free"}
+    reflect_on(store, "d", "new", circle)
+    assert recalled(store, tasks(2)[1], "d") == set()
+
+
+def test_evidence_that_goes_round_in_a_circle_is_followed_once(store: MemoryStore, tmp_path: Path) -> None:
+    lines = [
+        {"collection": "c", "id": "a", "text": "a", "source": "t1", "metadata": {"evidence": ["b"]}},
+        {"collection": "c", "id": "b", "text": "b", "metadata": {"evidence": ["a"]}},
+    ]
+    (tmp_path / "circle.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    store.import_(tmp_path / "circle.jsonl")
+    assert recalled(store, tasks(2)[1], "c") == set()
+    assert store.origins("b") == ["id:t1"]
+
+
+def test_a_debate_does_not_recall_what_came_of_its_task(store: MemoryStore) -> None:
+    personas = [replace(each, memory=MemorySettings(k=9)) for each in PROFILE.personas]
+    remembering = debates(profile=replace(PROFILE, personas=tuple(personas)), rounds=1)
+    remember(store, results(), remembering.describe(), "run")
+    again = [Task("question 0", ["one", "two"], id="under another id"), Task("new", ["one"], id="t0")]
+    with Engine(Scripted(reply_for), memory=store) as engine:
+        known, new = engine.evaluate_batch(again, remembering)
+    assert [{memory.source for memory in turn.memories} for turn in known.transcript] == [{"t1", "t2"}] * 2
+    assert [{memory.source for memory in turn.memories} for turn in new.transcript] == [{"t0", "t1", "t2"}] * 2
+
+
+def test_both_orders_of_a_debate_are_remembered_once_and_failed_turns_are_not(store: MemoryStore) -> None:
+    balanced = debates(candidate_order="balanced", rounds=1)
+    assert remember(store, results(1, candidate_order="balanced", rounds=1), balanced.describe(), "run") == 2
     with Engine(Scripted(lambda call: "what?")) as engine:
         failed = engine.evaluate(tasks(1)[0], debates(retries=0))
-    assert remember(store, [(tasks(1)[0], failed)], "pair", "other") == 0
+    assert remember(store, [(tasks(1)[0], failed)], debates().describe(), "other") == 0
+
+
+def named(profile: str, *, collections: tuple[str, ...] = (), **settings: Any) -> DebateEvaluator:
+    """A debate of the same two agents under another profile's name."""
+    personas = [replace(each, memory=MemorySettings(collections=collections)) for each in PROFILE.personas]
+    return debates(profile=replace(PROFILE, name=profile, personas=tuple(personas)), rounds=1, **settings)
+
+
+def looked_at(evaluator: Evaluator, task: Task) -> set[str]:
+    """The collections in which an evaluator's agents recall."""
+    asked: list[str] = []
+
+    def recall(request: Recall) -> list[Memory]:
+        asked.extend(request.collections)
+        return []
+
+    drive(evaluator.flow(task, RunContext(0, "2026-01-01")), lambda call: reply_for(call), recall)
+    return set(asked)
+
+
+WRITTEN = Task("question", [Candidate("one", generator="a"), Candidate("two", generator="b")], id="t")
+
+
+@pytest.mark.parametrize(
+    "evaluator",
+    [
+        named("one"),
+        named("two", candidate_order="balanced"),
+        named("three", collections=("shared",)),
+        PanelEvaluator(members={"a": named("a"), "b": named("b"), "v": ValueEvaluator()}),
+        PanelEvaluator(members={"a": PanelEvaluator(members={"c": named("c")}), "b": named("b")}),
+        CrossEvaluator(judges={"a": named("a"), "b": named("a", mode="independent")}),
+    ],
+    ids=["debate", "balanced", "shared", "panel", "panel of panels", "cross"],
+)
+def test_conclusions_are_filed_where_the_agents_recall(store: MemoryStore, evaluator: Evaluator) -> None:
+    with Engine(Scripted(reply_for)) as engine:
+        judged = engine.evaluate(WRITTEN, evaluator)
+    described = prompt_identity(evaluator.describe())  # as a run records it
+    assert remember(store, [(WRITTEN, judged)], described, "run") > 0
+    assert set(store.collections()) == looked_at(evaluator, WRITTEN)
+
+
+def test_an_agent_that_recalls_from_its_own_collection_among_others_keeps_its_conclusions_there(
+    store: MemoryStore,
+) -> None:
+    shared = named("one", collections=("handbook", "one/Reader", "one/Critic"))
+    remember(store, results(1), shared.describe(), "run")
+    assert store.collections() == {"one/Critic": 1, "one/Reader": 1}
+
+
+def test_evaluators_without_agents_leave_nothing_to_remember(store: MemoryStore) -> None:
+    with Engine(Scripted(reply_for)) as engine:
+        judged = engine.evaluate(tasks(1)[0], ValueEvaluator())
+    assert remember(store, [(tasks(1)[0], judged)], ValueEvaluator().describe(), "run") == 0
 
 
 def reflected(script: Any, retries: int = 2) -> list[Insight]:

@@ -72,6 +72,11 @@ def test_equal_rows_without_ids_are_numbered_from_the_second() -> None:
     ]
 
 
+def test_a_row_that_is_numbered_keeps_all_else() -> None:
+    first, second = with_unique_ids(Task("x", ["a", "b"], None, ["c"], {"k": 1}, "r", best=1) for _ in range(2))
+    assert (second.context, second.metadata, second.reference, second.best) == (("c",), first.metadata, "r", (1,))
+
+
 def test_a_number_that_somebody_else_was_given_is_skipped() -> None:
     content = Task("x", ["a"]).id
     given = [("x", None), ("y", f"{content}-2"), ("x", None), ("x", None)]

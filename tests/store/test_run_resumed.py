@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import datetime
 import math
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import Any
 
+import numpy as np
 import pytest
 
-from debate import Engine, Evaluation, Task
+from debate import Candidate, Engine, Evaluation, Task
 from debate.backends import Call, Scripted
 from debate.errors import BackendUnavailableError, BudgetExceededError, CallError, ConfigError, RunMismatchError
 from debate.evaluators.base import Evaluator
@@ -112,12 +115,103 @@ def test_new_tasks_of_a_run_are_added_to_it(store: Store) -> None:
     assert {call.info["task_id"] for call in script.calls} == {"t2", "t3", "t4"}
 
 
-def test_a_task_that_changed_fails_alone(store: Store) -> None:
-    evaluated(store, debates(), n=2)
+@pytest.mark.parametrize("run", ["r", None])
+@pytest.mark.parametrize("how", ["evaluate", "evaluate_batch", "iter_evaluate"])
+def test_a_task_that_changed_under_its_id_is_refused_and_asks_nothing(store: Store, how: str, run: str | None) -> None:
+    changed, script = Task("question 0", ["another", "two"], "t0"), Recorder()
+    with Engine(Scripted(script), store=store, seed=1) as engine:
+        first = engine.evaluate_batch(tasks(2), debates(), run=run)
+        asked = len(script.calls)
+        with pytest.raises(RunMismatchError, match="another task of the id 't0'") as caught:
+            result: Any = getattr(engine, how)(changed if how == "evaluate" else [changed], debates(), run=run)
+            list(result)
+        assert "--" not in str(caught.value)  # it is Python that was called, not the command line
+        assert [plain(each) for each in engine.evaluate_batch(tasks(2), debates(), run=run)] == list(map(plain, first))
+    assert len(script.calls) == asked
+
+
+def test_new_candidates_without_an_id_are_another_task(store: Store) -> None:
     with Engine(Scripted(reply_for), store=store, seed=1) as engine:
-        changed, same = engine.evaluate_batch([Task("other", ["one", "two"], "t0"), tasks(2)[1]], debates(), run="r")
-    assert (changed.status, same.status) == ("failed", "ok")
-    assert "another task of the id 't0'" in str(changed.error)
+        found = [engine.evaluate(Task("x", [text]), debates(), run="r") for text in ("one", "two", "one")]
+    assert [each.status for each in found] == ["ok"] * 3
+    assert len({each.task_id for each in found}) == 2
+
+
+def test_metadata_that_json_cannot_hold_fail_their_task_alone_before_anything_is_asked(store: Store) -> None:
+    wrong: list[Any] = [{1}, datetime.date(2026, 1, 31), b"x", np.int64(1), {(1, 2): 3}, object()]
+    faulty = [Task("x", ["a", "b"], f"bad{n}", (), {"deep": [each]}) for n, each in enumerate(wrong)]
+    faulty.append(Task("x", [Candidate("a", metadata={"seen": {1}})], "bad6"))
+    script = Recorder()
+    with Engine(Scripted(script), store=store, seed=1) as engine:
+        found = engine.evaluate_batch([*tasks(3), *faulty], debates(), run="r")
+    assert [each.status for each in found] == ["ok"] * 3 + ["failed"] * 7
+    assert all(f"task 'bad{n}' cannot be recorded, as its metadata" in str(found[3 + n].error) for n in range(7))
+    assert {call.info["task_id"] for call in script.calls} == {"t0", "t1", "t2"}
+    assert len(store.read("r").evaluated()) == 3
+
+
+# ---- the same task at once
+
+
+def slowly(call: Call) -> Any:
+    async def answer() -> str:
+        await asyncio.sleep(0.002)
+        return reply_for(call)
+
+    return answer()
+
+
+@pytest.mark.parametrize("run", ["r", None])
+def test_the_same_task_at_once_is_paid_once_and_answered_to_all(store: Store, run: str | None) -> None:
+    script, (task,) = Recorder(slowly), tasks(1)
+
+    async def ask_at_once(engine: Engine) -> list[Evaluation]:
+        return await asyncio.gather(*(engine.aevaluate(task, debates(), run=run) for _ in range(5)))
+
+    with Engine(Scripted(script), store=store, seed=1) as engine:
+        found = asyncio.run(ask_at_once(engine))
+    assert [plain(each) for each in found] == whole(debates(), n=1) * 5
+    assert len(script.calls) == N_TURNS
+
+
+@pytest.mark.parametrize("run", ["r", None])
+def test_the_same_task_from_many_threads_is_paid_once_and_answered_to_all(store: Store, run: str | None) -> None:
+    script, (task,) = Recorder(slowly), tasks(1)
+    with Engine(Scripted(script), store=store, seed=1) as engine, ThreadPoolExecutor(6) as threads:
+        found = [each.result() for each in [threads.submit(engine.evaluate, task, debates(), run) for _ in range(6)]]
+    assert [plain(each) for each in found] == whole(debates(), n=1) * 6
+    assert len(script.calls) == N_TURNS
+
+
+def test_the_same_task_at_once_under_other_weights_and_rounds_shares_its_calls(store: Store) -> None:
+    script, (task,) = Recorder(slowly), tasks(1)
+    evaluators = [debates(), debates(weights=[1, 0]), debates(rounds=1), debates(rounds=3)]
+
+    async def ask_at_once(engine: Engine) -> list[Evaluation]:
+        return await asyncio.gather(*(engine.aevaluate(task, each, run="r") for each in evaluators))
+
+    with Engine(Scripted(script), store=store, seed=1) as engine:
+        found = asyncio.run(ask_at_once(engine))
+    assert [plain(each) for each in found] == [whole(each, n=1)[0] for each in evaluators]
+    assert len(script.calls) == 3 * 2
+
+
+def test_who_waits_for_a_task_that_is_cancelled_or_fails_evaluates_it_then(store: Store) -> None:
+    script, (task,) = Recorder(slowly), tasks(1)
+
+    async def ask_and_cancel(engine: Engine) -> Evaluation:
+        first = asyncio.ensure_future(engine.aevaluate(task, debates(), run="r"))
+        while len(script.calls) < 2:
+            await asyncio.sleep(0.001)
+        second = asyncio.ensure_future(engine.aevaluate(task, debates(), run="r"))
+        await asyncio.sleep(0.001)
+        first.cancel()
+        return await asyncio.wait_for(second, 10)
+
+    with Engine(Scripted(script), store=store, seed=1) as engine:
+        found = asyncio.run(ask_and_cancel(engine))
+    assert plain(found) == whole(debates(), n=1)[0]
+    assert N_TURNS <= len(script.calls) <= N_TURNS + 2
 
 
 def test_without_a_name_each_evaluator_has_a_run_of_its_own(store: Store) -> None:
@@ -172,7 +266,7 @@ def test_a_stricter_threshold_goes_on_where_the_debate_had_stopped(store: Store)
 
 def test_other_prompts_are_refused_with_the_difference(store: Store) -> None:
     evaluated(store, debates())
-    with pytest.raises(RunMismatchError, match="mode was 'sequential', is 'simultaneous'"):
+    with pytest.raises(RunMismatchError, match="mode: sequential -> simultaneous"):
         evaluated(store, debates(mode="simultaneous"))
 
 
@@ -291,7 +385,7 @@ def test_what_was_recalled_is_recorded_with_its_parts_and_recalled_once(store: S
 
 def test_a_budget_of_tokens_holds_over_sessions_and_loses_nothing(store: Store) -> None:
     evaluator, n = debates(), 3
-    with pytest.raises(BudgetExceededError, match="budget of 1 tokens"):
+    with pytest.raises(BudgetExceededError, match=r"(?s)budget of 1 tokens.*the same call under the same `run`"):
         list(streamed(store, evaluator, Budget(1)))
     spent = read(store).tokens_spent()
     assert spent > 0

@@ -18,10 +18,13 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import cycle
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
+from judging.world import make_question
 
 from tests.processes import processes_left, processes_of_session
 from tests.scripts_loader import REPOSITORY
@@ -93,7 +96,7 @@ class InterruptedRun:
     def start(self, *more: str) -> subprocess.Popen[str]:
         command = [
             *(sys.executable, "-c", "from debate.cli import main; main()", "run", str(self.folder / "tasks.jsonl")),
-            *("--model", "built-in", "--memory", "built-in", "--out", str(self.out), "--max-concurrency", "2", *more),
+            *("--model", "built-in", "--memory", "built-in", "--out", str(self.out), *more),
         ]
         paths = os.pathsep.join([str(self.folder), str(REPOSITORY), os.environ.get("PYTHONPATH", "")])
         environment = {**os.environ, "PYTHONPATH": paths, "CONNECTIONS": str(self.folder / "connections")}
@@ -101,9 +104,9 @@ class InterruptedRun:
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True, env=environment
         )  # fmt: skip
 
-    def session(self, interrupt: Callable[[int], None], *more: str) -> Session:
+    def session(self, interrupt: Callable[[int], None], *more: str, max_concurrency: int = 2) -> Session:
         """Run until a further result is written, interrupt, and wait for the end."""
-        before, process = len(self.results()), self.start(*more)
+        before, process = len(self.results()), self.start("--max-concurrency", str(max_concurrency), *more)
         deadline = time.monotonic() + 240
         while len(self.results()) <= before:
             assert process.poll() is None, process.communicate()[1][-3000:]
@@ -121,9 +124,21 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> InterruptedRun:
     folder = tmp_path_factory.mktemp("run")
     (folder / "sitecustomize.py").write_text(WATCH)
     (folder / "connections").touch()
-    rows = (REPOSITORY / "scripts" / "demo_tasks.jsonl").read_text().splitlines(keepends=True)
-    (folder / "tasks.jsonl").write_text("".join(row for row in rows if "small sums" in row))
+    rows = (REPOSITORY / "scripts" / "demo_tasks.jsonl").read_text().splitlines()
+    tasks = [row for row in rows if "small sums" in row] + more_tasks(54)
+    (folder / "tasks.jsonl").write_text("".join(f"{task}\n" for task in tasks))
     return InterruptedRun(folder)
+
+
+def more_tasks(n: int) -> list[str]:
+    """So many questions that no session can finish the run before it is interrupted, however fast the machine is."""
+    questions = [make_question(Random(seed), kind) for seed, kind in zip(range(n), cycle(("add", "sub", "max")))]
+    return [
+        json.dumps(
+            {"id": f"more-{i}", "x": q.x, "candidates": [r.text for r in q.replies], "metadata": {"best": q.best}}
+        )
+        for i, q in enumerate(questions)
+    ]
 
 
 def interrupt_group(process: int) -> None:
@@ -169,7 +184,7 @@ def test_an_engine_that_is_killed_is_started_again_and_the_run_is_completed(run:
     best = run.best()
     n_tasks = len(best)
     assert len(run.results()) < n_tasks
-    ended = run.session(kill_engine)
+    ended = run.session(kill_engine, max_concurrency=16)
     assert ended.code == 0, ended.err
     assert "started again (1 of 3 times)" in ended.err
     results = run.results()

@@ -136,8 +136,7 @@ class _Debate:
         collections = memory.collections or (f"{self.settings.profile_name}/{persona.name}",)
         said = [turn.overall for turn in heard[-len(self.settings.personas) :]]
         queries = (self.task.x, *(candidate.text for candidate in self.task.candidates), *said)
-        settings = replace(memory, collections=collections, exclude_sources=(self.task.id, *memory.exclude_sources))
-        request = Recall(queries=queries, **settings.given())
+        request = Recall(queries=queries, task=self.task, **replace(memory, collections=collections).given())
         return (yield from recall(request))
 
     def _call(self, r: int, i: int, attempt: int, prompt: Prompt) -> Generate:

@@ -95,7 +95,7 @@ def task_context(task: Task, ordering: Ordering, agent: int) -> dict[str, Any]:
     """The variables of `debate/task.j2`."""
     return {
         "x": task.x,
-        "context": list(task.context),
+        "context": list(task.background),
         "candidates": [
             {"label": Trusted(label), "text": task.candidates[j].text} for label, j in ordering.shown(agent).items()
         ],

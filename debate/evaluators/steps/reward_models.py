@@ -16,7 +16,7 @@ from debate.flow import Completion, Flow, Generate, Messages, Parsed, gather, ge
 from debate.parsing.json_extract import extract_json
 from debate.parsing.json_values import Number, unreadable
 from debate.parsing.text import in_range
-from debate.settings import documented, setting
+from debate.settings import check_settings, documented, setting
 from debate.types import Failure, Judgment, Scale, Task
 
 T = TypeVar("T")
@@ -29,6 +29,9 @@ class ScoringModelSteps:
 
     model: str | None = setting(None, "The model that is asked; None is the run's.")
     scale: Scale = setting(UNIT, "The scale of its scores.")
+
+    def __post_init__(self) -> None:
+        check_settings(self, "judge.")
 
     @property
     def models(self) -> frozenset[str]:

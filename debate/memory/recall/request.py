@@ -9,7 +9,7 @@ from typing import Any
 from debate.errors import ConfigError
 from debate.flow import Recall, Weights, WeightsLike, as_texts
 from debate.memory.records import Moment, checked_name, checked_text, seconds
-from debate.types import check_range
+from debate.settings import check_value
 
 NEAR_DUPLICATE = 0.97
 DECAY = 0.995
@@ -31,7 +31,7 @@ class RecallRequest(Recall):
         exclude_sources: sources that are left out, so that an eval set is not judged with its own answers.
         decay: what recency is multiplied by for each hour of age, in (0, 1].
         near_duplicate: cosine from which a memory is skipped beside a better one, in (0, 1]; None keeps all.
-        filters: `kinds`, `sources`, `metadata` and `min_score`; see `MemorySettings`.
+        filters: `kinds`, `sources`, `metadata` and `min_score`, see `MemorySettings`; and `task`, see `Recall`.
 
     Raises:
         ConfigError: for a value out of range, or text that is not valid Unicode.
@@ -58,8 +58,8 @@ class RecallRequest(Recall):
     ) -> None:
         if not as_texts(queries):
             raise ConfigError("is empty: a recall needs at least one query", field="queries")
-        check_range("decay", decay, 1e-9, 1)
-        check_range("near_duplicate", near_duplicate, 1e-9, 1)
+        check_value("decay", decay, float, gt=0, le=1)
+        check_value("near_duplicate", near_duplicate, float | None, gt=0, le=1)
         super().__init__(
             collections=tuple(dict.fromkeys(checked_name(name, "collections") for name in as_texts(collections))),
             queries=_checked_texts(queries, "queries"),

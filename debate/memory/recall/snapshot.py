@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
@@ -23,7 +23,7 @@ from debate.errors import StoreError
 from debate.memory.database import COLLECTIONS, MEMORIES, REBUILD, VECTORS, select_in
 from debate.memory.embedders.base import Embedder, Vectors
 from debate.memory.recall.request import RecallRequest
-from debate.memory.records import canonical
+from debate.memory.records import CAME_OF, EVIDENCE, canonical, evidence, origins, origins_of
 from debate.sql.types import Json
 from debate.types import FloatArray
 
@@ -156,11 +156,13 @@ class Snapshot:
     def mask(self, request: RecallRequest) -> Mask | None:
         """Which memories may be recalled, (N,); None is all."""
         parts = (request.kinds, request.sources, request.exclude_sources)
-        if not any(parts) and not request.metadata:
+        if not any(parts) and not request.metadata and request.task is None:
             return None
-        return self._kept.get_or_make((*parts, canonical(request.metadata)), lambda: self._mask(request))
+        its_origins = None if request.task is None else origins_of(request.task)
+        key = (*parts, canonical(request.metadata), its_origins)
+        return self._kept.get_or_make(key, lambda: self._mask(request, its_origins or ()))
 
-    def _mask(self, request: RecallRequest) -> Mask:
+    def _mask(self, request: RecallRequest, its_origins: Sequence[str]) -> Mask:
         columns, allowed = self.columns, np.ones(len(self), bool)  # (N,)
         if request.kinds:
             allowed &= _among(columns.kinds, request.kinds)
@@ -170,7 +172,33 @@ class Snapshot:
             allowed &= ~_among(columns.sources, request.exclude_sources)
         if request.metadata:
             allowed &= np.fromiter((_has(each, request.metadata) for each in columns.details), bool, len(self))
+        allowed[self._came_of(its_origins)] = False
         return allowed
+
+    def _came_of(self, its_origins: Sequence[str]) -> list[int]:
+        """The memories that have one of these origins, and those that rest on them, at any number of removes."""
+        by_origin, by_evidence = self._descent
+        found = {n for each in its_origins for n in by_origin.get(each, ())}
+        left = list(found)
+        while left:
+            new = set(by_evidence.get(self.columns.ids[left.pop()], ())) - found
+            found |= new
+            left += new
+        return sorted(found)
+
+    @cached_property
+    def _descent(self) -> tuple[Mapping[str, Sequence[int]], Mapping[str, Sequence[int]]]:
+        """Which memories have each origin, and which rest on each memory, by its id."""
+        by_origin: defaultdict[str, list[int]] = defaultdict(list)
+        by_evidence: defaultdict[str, list[int]] = defaultdict(list)
+        for n, (source, details) in enumerate(zip(self.columns.sources, self.columns.details, strict=True)):
+            is_told = CAME_OF in details or EVIDENCE in details  # else its JSON need not be read
+            metadata: Mapping[str, Any] = json.loads(details) if is_told else {}
+            for each in origins(source, metadata):
+                by_origin[each].append(n)
+            for each in evidence(metadata):
+                by_evidence[each].append(n)
+        return by_origin, by_evidence
 
 
 def _among(column: Sequence[object], values: Sequence[object]) -> Mask:

@@ -166,6 +166,24 @@ def test_the_system_message_states_the_runs_date_and_the_components() -> None:
     assert "1999-12-31" in system_text(judge.calls[0])
 
 
+# The reference
+
+
+def test_a_reference_answer_is_shown_after_the_context_and_the_rest_of_the_prompt_stays() -> None:
+    candidates = ["text 0", "text 1"]
+    referred = calls_of(evaluator(), Task("x", candidates, "t", ["seen"], reference="It is 4."))
+    by_hand = calls_of(evaluator(), Task("x", candidates, "t", ["seen", "Reference answer:\nIt is 4."]))
+    assert [call.prompt for call in referred] == [call.prompt for call in by_hand]
+    assert "Reference answer:\nIt is 4." in texts(referred[0].prompt.user, is_content=True)
+    assert not any("Reference" in user_text(call) for call in calls_of(evaluator(), Task("x", candidates, "t", ["c"])))
+
+
+def test_a_delimiter_does_not_occur_in_the_reference() -> None:
+    plain = task_delimiter(Task("x", ["a"], context=["Reference answer:\nr"]))
+    assert task_delimiter(Task("x", ["a"], reference="r")) == plain
+    assert task_delimiter(Task("x", ["a"], reference=f"r {plain}")) not in f"r {plain}"
+
+
 # Content
 
 

@@ -170,13 +170,14 @@ def test_steps_that_are_no_list_of_texts_are_refused_by_name(steps: object) -> N
 
 def test_each_step_is_judged_with_those_before_it_and_the_context_in_view() -> None:
     judge = Recorder(by_place)
-    judged(StepEvaluator(), Task("the task", TASK.candidates, context=["taken before"]), judge)
+    task = Task("the task", TASK.candidates, context=["taken before"], reference="the answer")
+    judged(StepEvaluator(), task, judge)
     for call in judge.calls:
         text, j, n = user_text(call), call.info["candidate"], call.info["step"]
         name = list(LINES)[int(j)]
         before, _, judged_step = text.partition("# Step to judge")
         assert "the task" in before
-        assert before.count("taken before") == 1
+        assert before.count("taken before") == before.count("Reference answer:\nthe answer") == 1
         assert [f"{name} step {k}" in before for k in range(3)] == [k < n for k in range(3)]
         assert f"{name} step {n}" in judged_step
         assert not any(other in text for other in LINES if other != name)
