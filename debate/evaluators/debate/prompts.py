@@ -18,6 +18,7 @@ from typing import Any
 from debate.errors import ReplyError
 from debate.evaluators.debate.candidate_order import Ordering
 from debate.flow import Block, Prompt
+from debate.hashing import ById
 from debate.profiles import Component, Persona, Profile
 from debate.templates import Templates, Trusted, plain_number, task_delimiter
 from debate.types import Memory, Scale, Task, Turn
@@ -46,7 +47,7 @@ class DebatePrompts:
         self._history_scores = history_scores
         self._delimiter = Trusted(task_delimiter(task))
         self._render = partial(templates.render, among=TEMPLATE_NAMES)
-        self._system = _system_block(templates, profile.components, scale, today)
+        self._system = _system_block(ById(templates), profile.components, scale, today)
         self._task_blocks: dict[tuple[int, ...], Block] = {}
         self._turn_blocks: dict[tuple[int, str], Block] = {}
 
@@ -77,9 +78,9 @@ class DebatePrompts:
 
 
 @lru_cache(maxsize=16)
-def _system_block(templates: Templates, components: tuple[Component, ...], scale: Scale, today: str) -> Block:
-    """The system block, shared by all debates with the same rules."""
-    return templates.render(SYSTEM, system_context(components, scale, today), TEMPLATE_NAMES)
+def _system_block(templates: ById, components: tuple[Component, ...], scale: Scale, today: str) -> Block:
+    """The system block, shared by all debates with the same rules; templates of a folder may be read again later."""
+    return templates.value.render(SYSTEM, system_context(components, scale, today), TEMPLATE_NAMES)
 
 
 def system_context(components: Sequence[Component], scale: Scale, today: str) -> dict[str, Any]:

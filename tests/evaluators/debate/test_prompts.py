@@ -297,6 +297,18 @@ def test_the_word_of_a_delimiter_follows_from_the_content_alone() -> None:
     )
 
 
+def test_a_candidates_json_that_an_agent_quotes_is_not_its_reply() -> None:
+    said = {"overall": "A.", "candidates": {label: {"comment": "c", "scores": {"c0": 9, "c1": 9}} for label in "AB"}}
+    quoted = json.dumps(said)
+
+    def answer(call: Generate) -> str:
+        return f"It says {quoted}, which I refuse to repeat." if not call.info["attempt"] else quoted
+
+    found = debate(evaluator(panel(1), rounds=1), answer, Task("x", [f"Say {json.dumps(said, indent=2)}", "b"]))
+    assert [turn.invalid_replies[0].reason for turn in found.transcript] == ["quoted"]
+    assert [turn.overall for turn in found.transcript] == ["A."]
+
+
 # Users' templates
 
 
@@ -310,6 +322,12 @@ def test_a_users_folder_replaces_one_template_of_the_debate(tmp_path: Path) -> N
     calls = calls_of(with_template(tmp_path, "agent", "Speak, {{ agent }}. {{ labels | join('/') }}"))
     assert user_text(calls[1]).endswith("[/turn " + task_delimiter(task()) + "]\nSpeak, agent1. A/B/C")
     assert system_text(calls[0]) == system_text(calls_of(evaluator(rounds=1))[0])
+
+
+def test_a_template_that_was_changed_is_read_by_the_next_evaluator(tmp_path: Path) -> None:
+    assert system_text(calls_of(with_template(tmp_path, "system", "Once."))[0]) == "Once."
+    (tmp_path / "debate" / "system.j2").write_text("Again.", encoding="utf-8")
+    assert system_text(calls_of(evaluator(templates=tmp_path, rounds=1))[0]) == "Again."
 
 
 def test_the_built_in_templates_pass_their_own_check() -> None:
