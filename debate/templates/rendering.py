@@ -227,6 +227,9 @@ class Templates:
             near = [f"debate/{name}"] if f"debate/{name}" in known else get_close_matches(name.lower(), known, n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
             raise TemplateError("no template of this name is read", file=self.directory / name, hint=hint)
+        for name in sorted(files):
+            if not (self.directory / name).is_file():  # the built-in one would be read in its place
+                raise TemplateError("is no file that can be read", file=self.directory / name)
 
     def path(self, name: str) -> Path:
         """The file that `name` is read from."""

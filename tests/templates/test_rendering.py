@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -214,6 +215,19 @@ def test_an_unknown_file_like_no_other_comes_with_the_names_there_are(tmp_path: 
     with pytest.raises(TemplateError) as caught:
         tree(tmp_path, xyzzy_j2="").check_files()
     assert "debate/agent.j2, debate/retry.j2" in str(caught.value.hint)
+
+
+@pytest.mark.parametrize("kind", ["a link to nothing", "a pipe"])
+def test_what_is_no_file_does_not_give_way_to_the_built_in_template(tmp_path: Path, kind: str) -> None:
+    (tmp_path / "debate").mkdir()
+    file = tmp_path / "debate" / "turn.j2"
+    if kind == "a pipe":
+        os.mkfifo(file)
+    else:
+        file.symlink_to("nothing.j2")
+    with pytest.raises(TemplateError, match="no file that can be read") as caught:
+        Templates(tmp_path).check_files()
+    assert caught.value.file == str(file)
 
 
 def test_files_that_are_included_or_of_a_judge_of_its_own_or_no_templates_are_let_be(tmp_path: Path) -> None:
