@@ -173,6 +173,8 @@ BACKENDS = Registry(
     scripted     | debate.backends.scripted:Scripted | a Python function answers: --engine-arg fn=MODULE:NAME
     """,
 )
+SERVERS = ", ".join(name for name, each in BACKENDS.entries.items() if each.target.startswith("debate.backends.http."))
+"""Our backends that take a base URL, for help texts."""
 EXPORTS = Registry(
     "format",
     "debate.exports",

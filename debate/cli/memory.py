@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from debate.errors import CallError, ConfigError, StoreError
-from debate.registry import BACKENDS, EMBEDDERS
+from debate.registry import BACKENDS, EMBEDDERS, SERVERS
 
 if TYPE_CHECKING:
     from debate.memory import MemoryStore
@@ -215,7 +215,7 @@ def reflect(
     collection: _Collection,
     model: Annotated[str, typer.Option(envvar="DEBATE_MODEL", help="Model to ask, by the name the backend knows.")],
     backend: Annotated[str, typer.Option(help=f"Backend: {BACKENDS.names()}.")] = "vllm",
-    base_url: Annotated[str | None, typer.Option(help="Base URL of the server: http://localhost:8000/v1.")] = None,
+    base_url: Annotated[str | None, typer.Option(help=f"Address of the model's server, for {SERVERS}.")] = None,
     last: Annotated[int, typer.Option(help="How many of the newest memories the model reads.", min=1)] = 30,
     n: Annotated[int, typer.Option("-n", help="How many insights at most.", min=1)] = 3,
     store: _Store = None,

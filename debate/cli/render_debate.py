@@ -7,7 +7,7 @@ the agents knew them by in brackets.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -18,9 +18,18 @@ from rich.text import Text
 
 from debate.cli.console import block, escape_controls, key_value_grid, line, section, table
 from debate.evaluation import Evaluation, subject, top_of_scale
-from debate.types import InvalidReply, Judgment, Memory, StopReason, Task, Turn
+from debate.types import InvalidReply, Judgment, Memory, StopReason, Task, Turn, Verdict
 
 _STATUS_STYLE = {"ok": "green", "partial": "yellow", "failed": "red"}
+VERDICT_STYLES: Mapping[Verdict | None, str] = {
+    "right": "green",
+    "wrong": "red",
+    "tied": "yellow",
+    "unscored": "red",
+    None: "",
+}
+_MOST_TIED = 4
+"""Candidates of a tie that a cell of a table names."""
 _STOPPED: dict[StopReason, str] = {
     "converged": "the agents agree",
     "max_rounds": "the last round allowed",
@@ -43,7 +52,7 @@ class View:
 def render(evaluation: Evaluation, view: View, task: Task | None = None) -> Iterator[RenderableType]:
     """The whole of it: head, task (where it is known), debates, result and usage."""
     yield line(evaluation.task_id, "bold")
-    yield _head(evaluation)
+    yield _head(evaluation, () if task is None else task.best)
     if task is not None:
         yield from _task(task)
     yield from _debates(evaluation, view)
@@ -65,15 +74,27 @@ def stopped(evaluation: Evaluation) -> str:
     return "" if reason is None else f"{_STOPPED[reason]} ({reason})"
 
 
-def candidate(j: int | None, labels: Mapping[str, int] | None = None) -> str:
+def candidate(j: int, labels: Mapping[str, int] | None = None) -> str:
     """Candidate `j` (from 0) as its number from 1, with its label in brackets where there is one."""
-    if j is None:
-        return "none"
     label = next((label for label, index in (labels or {}).items() if index == j), None)
     return f"{j + 1}" if label is None else f"{j + 1} ({label})"
 
 
-def _head(evaluation: Evaluation) -> Table:
+def chosen(evaluation: Evaluation) -> str:
+    """What was chosen, as numbers from 1: a tie as `1=3`, so that it does not look like a decision; `-` for nothing."""
+    numbers = [str(j + 1) for j in evaluation.choice]
+    shown = numbers if len(numbers) <= _MOST_TIED else [*numbers[: _MOST_TIED - 1], ".."]
+    return "=".join(shown) or "-"
+
+
+def row_style(evaluation: Evaluation, best: Sequence[int]) -> str:
+    """The color of an evaluation's row in a table: how its choice stands to the label, or that it has none."""
+    if evaluation.status == "failed":
+        return _STATUS_STYLE["failed"]
+    return VERDICT_STYLES[evaluation.verdict(best) or ("tied" if len(evaluation.choice) > 1 else None)]
+
+
+def _head(evaluation: Evaluation, best: Sequence[int] = ()) -> Table:
     labels = _labels(evaluation)
     grid = key_value_grid()
     status = line(evaluation.status, _STATUS_STYLE.get(evaluation.status, ""))
@@ -84,11 +105,23 @@ def _head(evaluation: Evaluation) -> Table:
         grid.add_row("rounds", line(str(evaluation.rounds_run)))
     if evaluation.stop_reason is not None:
         grid.add_row("stopped", line(stopped(evaluation)))
-    what = "none" if evaluation.selected is None else f"candidate {candidate(evaluation.selected, labels)}"
-    grid.add_row("selected", line(f"{what} of {len(evaluation.scores)}", "bold"))
-    if evaluation.tied:
-        grid.add_row("tied best", line("candidates " + ", ".join(candidate(j, labels) for j in evaluation.tied)))
+    what, count = _named(evaluation.choice, labels), len(evaluation.scores)
+    if len(evaluation.choice) > 1:
+        grid.add_row("selected", line(f"= {what} of {count}: tied, no decision", "bold yellow"))
+    else:
+        grid.add_row("selected", line(f"{what} of {count}", "bold"))
+    if evaluation.tied and evaluation.tied != evaluation.choice:
+        grid.add_row("tied best", line(_named(evaluation.tied, labels)))
+    if (verdict := evaluation.verdict(best)) is not None:
+        grid.add_row("label", Text.assemble(_named(best, labels), ": ", (verdict, VERDICT_STYLES[verdict])))
     return grid
+
+
+def _named(indices: Sequence[int], labels: Mapping[str, int] | None) -> str:
+    """Several candidates, or one, or none."""
+    if not indices:
+        return "none"
+    return f"candidate{'s' if len(indices) > 1 else ''} {', '.join(candidate(j, labels) for j in indices)}"
 
 
 def _task(task: Task) -> Iterator[RenderableType]:
@@ -209,6 +242,7 @@ def _decimals(score: float) -> int:
 def _result(evaluation: Evaluation) -> Table:
     labels = _labels(evaluation)
     made = table("candidate", "score", "probability", "rank", "", right=(1, 2, 3))
+    style = "bold green" if len(evaluation.choice) == 1 else "yellow"
     for j, rank in enumerate(evaluation.ranks()):
         cells = (
             candidate(j, labels),
@@ -217,7 +251,7 @@ def _result(evaluation: Evaluation) -> Table:
             "-" if rank is None else str(rank),
             ", ".join(_remarks(evaluation, j)),
         )
-        made.add_row(*(line(cell) for cell in cells), style="bold green" if j == evaluation.selected else None)
+        made.add_row(*(line(cell) for cell in cells), style=style if j in evaluation.choice else None)
     return made
 
 
@@ -228,10 +262,10 @@ def _score(evaluation: Evaluation, j: int) -> str:
 
 def _remarks(evaluation: Evaluation, j: int) -> Iterator[str]:
     """What is to be said of a candidate's score."""
-    if j == evaluation.selected:
+    if (j,) == evaluation.choice:
         yield "selected"
     elif j in evaluation.tied:
-        yield "tied"
+        yield "= tied"
     if evaluation.statuses and evaluation.statuses[j] in ("skipped", "penalty", "duplicate"):
         yield evaluation.statuses[j]
 

@@ -125,22 +125,23 @@ def _find_task(evalset: Path, evaluation: Evaluation) -> Task:
 
 def _show_list(found: _Results) -> None:
     from debate.cli.console import line, open_console, table
-    from debate.cli.render_debate import candidate
+    from debate.cli.render_debate import chosen, row_style
     from debate.evaluation import top_of_scale
 
-    made = table("task", "status", "stopped", "rounds", "selected", "score", right=(3, 4, 5))
+    made = table("task", "status", "stopped", "rounds", "selected", "best", "score", right=(3, 4, 5, 6))
     made.columns[0].overflow = "fold"
-    for _, evaluation in found.read(None):
-        selected = evaluation.selected
+    for task, evaluation in found.read(None):
+        selected, best = evaluation.selected, () if task is None else task.best
         cells = (
             evaluation.task_id,
             evaluation.status,
             evaluation.stop_reason or "-",
             str(evaluation.rounds_run),
-            candidate(selected),
+            chosen(evaluation),
+            ",".join(str(j + 1) for j in best),
             "-" if selected is None else f"{evaluation.scores[selected]:.2f}{top_of_scale(evaluation)}",
         )
-        made.add_row(*(line(cell) for cell in cells))
+        made.add_row(*(line(cell) for cell in cells), style=row_style(evaluation, best))
     if not made.rows:
         raise InputError("holds no evaluation yet", file=found.place)
     open_console().print(made)

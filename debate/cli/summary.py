@@ -1,11 +1,11 @@
-"""What a run came to: one row per task, totals, and the accuracy against known best candidates.
+"""What a run came to: one row per task, totals, and the accuracy against the labels of the tasks.
 
 Reads the results back from the run's store, so that it says the same of a run that was resumed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import cast
 
@@ -13,11 +13,15 @@ from rich.table import Table
 
 from debate.cli.console import escape_controls, line, open_console, table
 from debate.cli.progress import Progress, cached_share
+from debate.cli.render_debate import chosen, row_style
 from debate.evaluation import Evaluation, top_of_scale
 from debate.jobs.run_directory import RunDirectory
 from debate.scoring.reducers import step_accuracy
+from debate.statistics import Accuracy
 from debate.store import StoredRun
 from debate.store.queries import Totals
+from debate.store.serialization import group_of
+from debate.types import Task
 
 MAX_ROWS = 50
 
@@ -31,13 +35,12 @@ def print_summary(folder: RunDirectory, totals: Totals, progress: Progress) -> N
         column.no_wrap = True
     with folder.open_store() as store:
         record = store.read(folder.name)
-        group: object = None
-        for task, evaluation in islice(record.results(), MAX_ROWS):
-            if (its_own := task.metadata.get("group")) != group:
-                group = its_own
+        for group, found in _by_group(islice(record.results(), MAX_ROWS)):
+            if group is not None:
                 rows.add_section()
-                rows.add_row(line(f"- {group or 'no group'}"))
-            rows.add_row(*map(line, _row(evaluation, task.metadata.get("best"))))
+                rows.add_row(line(f"- {group}"))
+            for task, evaluation in found:
+                rows.add_row(*map(line, _row(evaluation, task.best)), style=row_style(evaluation, task.best))
         groups, first_errors = record.accuracy_by_group(), _first_errors(record)
     console = open_console()
     console.print(rows)
@@ -51,9 +54,18 @@ _STOPPED = {"converged": "agreed", "max_rounds": "rounds", "token_budget": "budg
 """Stop reasons, short enough for 80 columns."""
 
 
-def _row(evaluation: Evaluation, best: object) -> tuple[str, ...]:
-    selected = "-" if evaluation.selected is None else str(evaluation.selected + 1)
-    known = str(best + 1) if isinstance(best, int) else ""
+def _by_group(results: Iterable[tuple[Task, Evaluation]]) -> Iterator[tuple[object, list[tuple[Task, Evaluation]]]]:
+    """The results by group, in the order in which the groups come; all of them under None where no task names one."""
+    found: dict[object, list[tuple[Task, Evaluation]]] = {}
+    for task, evaluation in results:
+        found.setdefault(group_of(task.metadata), []).append((task, evaluation))
+    if found.keys() != {None}:
+        found = {group or "no group": each for group, each in found.items()}
+    yield from found.items()
+
+
+def _row(evaluation: Evaluation, best: Sequence[int]) -> tuple[str, ...]:
+    selected, known = chosen(evaluation), ",".join(str(j + 1) for j in best)
     scores = " ".join("-" if score != score else f"{score:.1f}" for score in evaluation.scores.tolist())
     scores += top_of_scale(evaluation)
     cv = f"{evaluation.cv[-1]:.2f}" if evaluation.cv and evaluation.cv[-1] == evaluation.cv[-1] else "-"
@@ -76,9 +88,18 @@ def _first_errors(record: StoredRun) -> str | None:
     )
 
 
+def _told(accuracy: Accuracy) -> str:
+    """An accuracy with its interval, what is tied or unscored, and what chance would come to."""
+    share = accuracy.share
+    low, high = (f"{end:.0%}".removesuffix("%") for end in share.interval)
+    apart = "".join(f", {n} {name}" for name, n in (("tied", accuracy.tied), ("unscored", accuracy.unscored)) if n)
+    right = f"{accuracy.right} of {accuracy.labeled} right{apart}"
+    return f"{share.estimate:.0%} ({low} to {high}), {right}, chance {accuracy.chance:.0%}"
+
+
 def _facts(
     totals: Totals,
-    groups: Mapping[str, tuple[int, int]],
+    groups: Mapping[str, Accuracy],
     first_errors: str | None,
     folder: RunDirectory,
     progress: Progress,
@@ -91,10 +112,10 @@ def _facts(
     stops = ", ".join(f"{count} {name}" for name, count in sorted(totals.stops.items(), key=lambda item: -item[1]))
     if totals.rounds:
         facts.add_row("stopped", f"{stops}; {totals.rounds / totals.n_evaluated:.2f} rounds on average")
-    if (known := totals.known) > 0:
-        facts.add_row("accuracy", f"{totals.right} of {known} with a known best ({totals.right / known:.0%})")
-    for group, (right, known) in groups.items():
-        facts.add_row("", f"{right} of {known} ({right / known:.0%}) {escape_controls(group)}")
+    if totals.accuracy.labeled:
+        facts.add_row("accuracy", f"{_told(totals.accuracy)} (95% intervals)")
+    for group, accuracy in groups.items():
+        facts.add_row("", f"{_told(accuracy)}: {escape_controls(group)}")
     if first_errors is not None:
         facts.add_row("first errors", first_errors)
     prompt = f"{used.prompt_tokens:,} prompt ({cached_share(used):.0%} cached)"

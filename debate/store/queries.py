@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import Connection, and_, case, delete, func, select
+from sqlalchemy import Connection, and_, delete, func, select
 
 from debate.evaluation import Evaluation
 from debate.journal import Answer
+from debate.statistics import Accuracy
 from debate.store.fork import INHERITED, Inherited
 from debate.store.serialization import WITH_TEXT, as_answer
 from debate.store.tables import CALLS, EVALUATIONS, TASKS, TEXTS, TURNS
 from debate.store.task_journal import Kept
-from debate.types import Usage
+from debate.types import Usage, Verdict
 
 
 def kept_answers(
@@ -68,10 +70,8 @@ class Totals:
     failures: int
     usage: Usage
     """Of the evaluations: what they would have cost in one go."""
-    known: int
-    """Evaluated tasks whose best candidate is known."""
-    right: int
-    """Of these, those where it was selected."""
+    accuracy: Accuracy
+    """Over the evaluated tasks with a label."""
     calls: int
     """Answers of models in the store, without those of the run that this one was forked from."""
     answered: int
@@ -94,10 +94,9 @@ def totals(connection: Connection, run_id: int, revision: int) -> Totals:
     tasks = and_(TASKS.c.run_id == run_id, TASKS.c.evalset_revision == revision)
     e = EVALUATIONS.c
     tokens = (e.prompt_tokens, e.cached_tokens, e.completion_tokens, e.calls)
-    is_right = case((e.selected == e.best, 1), else_=0)
-    sums = [func.coalesce(func.sum(column), 0) for column in (e.rounds, e.n_failures, is_right, *tokens)]
-    summed = connection.execute(select(func.count(e.best), *sums).select_from(_EVALUATED).where(tasks)).one()
-    known, rounds, failures, right, *usage = map(int, tuple(summed))
+    sums = [func.coalesce(func.sum(column), 0) for column in (e.rounds, e.n_failures, *tokens)]
+    summed = connection.execute(select(*sums, *_ACCURACY).select_from(_EVALUATED).where(tasks)).one()
+    rounds, failures, *usage = map(int, summed[: len(sums)])
 
     def counts(column: Any) -> dict[str, int]:
         query = select(column, func.count()).select_from(_EVALUATED).where(tasks).group_by(column)
@@ -113,24 +112,36 @@ def totals(connection: Connection, run_id: int, revision: int) -> Totals:
         rounds=rounds,
         failures=failures,
         usage=Usage(*usage),
-        known=known,
-        right=right,
+        accuracy=_accuracy(summed),
         calls=calls,
         answered=answered,
         cached=cached,
     )
 
 
-def accuracy_by_group(connection: Connection, run_id: int, revision: int) -> dict[str, tuple[int, int]]:
-    """Of the evaluated tasks whose best candidate is known, how many were right and how many there are.
+def accuracy_by_group(connection: Connection, run_id: int, revision: int) -> dict[str, Accuracy]:
+    """Accuracy over the evaluated tasks with a label, by the `group` in a task's metadata, in the order of the tasks.
 
-    By the `group` in a task's metadata, in the order of the tasks; empty where the first task names none.
+    Empty where the first task names none.
     """
     e = EVALUATIONS.c
-    here = and_(TASKS.c.run_id == run_id, TASKS.c.evalset_revision == revision, e.best.is_not(None))
-    right = func.sum(case((e.selected == e.best, 1), else_=0))
-    query = select(e.task_group, right, func.count()).select_from(_EVALUATED).where(here).group_by(e.task_group)
+    here = and_(TASKS.c.run_id == run_id, TASKS.c.evalset_revision == revision, e.verdict.is_not(None))
+    query = select(e.task_group, *_ACCURACY).select_from(_EVALUATED).where(here).group_by(e.task_group)
     rows = connection.execute(query.order_by(func.min(TASKS.c.position))).all()
     if not rows or rows[0].task_group is None:
         return {}
-    return {group or "no group": (int(right), known) for group, right, known in rows}
+    return {row.task_group or "no group": _accuracy(row) for row in rows}
+
+
+_VERDICTS: tuple[Verdict, ...] = ("right", "tied", "unscored")
+_ACCURACY = (
+    func.count(EVALUATIONS.c.verdict).label("labeled"),
+    *(func.count().filter(EVALUATIONS.c.verdict == name).label(name) for name in _VERDICTS),
+    func.avg(EVALUATIONS.c.chance).label("chance"),
+)
+"""Columns of a query that `_accuracy` reads."""
+
+
+def _accuracy(row: Any) -> Accuracy:
+    counts = {name: getattr(row, name) for name in ("labeled", *_VERDICTS)}
+    return Accuracy(**counts, chance=math.nan if row.chance is None else row.chance)

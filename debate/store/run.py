@@ -14,6 +14,7 @@ from sqlalchemy import ColumnElement, Connection, Row, delete, func, or_, select
 
 from debate.evaluation import Evaluation
 from debate.flow import RunContext
+from debate.statistics import Accuracy
 from debate.store.database import Database
 from debate.store.fork import calls_after, take_over
 from debate.store.queries import (
@@ -255,8 +256,8 @@ class StoredRun:
         """What the run came to so far."""
         return self._database.run(lambda connection: totals(connection, self._run_id, self.evalset_revision))
 
-    def accuracy_by_group(self) -> dict[str, tuple[int, int]]:
-        """Right and known by the `group` in the tasks' metadata; empty where tasks name none."""
+    def accuracy_by_group(self) -> dict[str, Accuracy]:
+        """Accuracy by the `group` in the tasks' metadata; empty where tasks name none."""
         return self._database.run(lambda connection: accuracy_by_group(connection, self._run_id, self.evalset_revision))
 
     def n_tasks(self) -> int:

@@ -19,7 +19,7 @@ from debate.hashing import digest
 from debate.journal import Answer, CallKey, format_address, recall_hash
 from debate.selection import keep_best
 from debate.store.tables import TEXTS
-from debate.types import Candidate, Failure, FloatArray, Memory, Scale, Task, Usage
+from debate.types import Candidate, Failure, FloatArray, Memory, Scale, Task, Usage, labeled_best
 
 Row = dict[str, Any]
 
@@ -103,19 +103,16 @@ def as_answer(row: Any) -> Answer:
     return Completion(text_of(row), row.finish_reason, usage, row.escaped_special_tokens, row.address, row.is_cached)
 
 
-def evaluation_row(evaluation: Evaluation, settings: str, metadata: Mapping[str, Any]) -> Row:
-    """An evaluation's row, without its run and position; `metadata` is the task's."""
-    best, group = metadata.get("best"), metadata.get("group")
+def evaluation_row(evaluation: Evaluation, settings: str) -> Row:
+    """An evaluation's row, without its run and position, and without what the task's metadata say."""
     cv = evaluation.cv[-1] if evaluation.cv else math.nan
     return {
         "settings": settings,
         "evaluator": evaluation.evaluator,
         "status": evaluation.status,
-        "best": best if isinstance(best, int) else None,
         "selected": evaluation.selected,
         "tied": bool(evaluation.tied),
         "flipped": _is_flipped(evaluation),
-        "task_group": None if group is None else str(group),
         "margin": _margin(evaluation),
         "cv": cv if math.isfinite(cv) else None,
         "stop_reason": evaluation.stop_reason,
@@ -125,6 +122,22 @@ def evaluation_row(evaluation: Evaluation, settings: str, metadata: Mapping[str,
         "data": evaluation.to_json(),
         "created_at": time.time(),
     }
+
+
+def label_columns(evaluation: Evaluation, metadata: Mapping[str, Any]) -> Row:
+    """The columns of an evaluation's row that follow from the metadata of its task too."""
+    best = labeled_best(metadata)
+    return {
+        "task_group": group_of(metadata),
+        "verdict": evaluation.verdict(best),
+        "chance": len(best) / len(evaluation.scores) if best else None,
+    }
+
+
+def group_of(metadata: Mapping[str, Any]) -> str | None:
+    """The group that a task's metadata name."""
+    group = metadata.get("group")
+    return None if group is None else str(group)
 
 
 def _margin(evaluation: Evaluation) -> float | None:

@@ -113,8 +113,6 @@ class EvaluationRow(Base):
     """Digest of the evaluator's settings, those that shape no prompt included."""
     evaluator: Mapped[str]
     status: Mapped[str] = mapped_column(index=True)
-    best: Mapped[int | None]
-    """Index of the candidate that is known to be the best, where the task's metadata say so."""
     selected: Mapped[int | None]
     tied: Mapped[bool]
     """Whether several candidates share the best score."""
@@ -122,6 +120,10 @@ class EvaluationRow(Base):
     """Whether the last round had another winner than the first, by the mean score; NULL without two scored rounds."""
     task_group: Mapped[str | None]
     """The `group` in the task's metadata."""
+    verdict: Mapped[str | None]
+    """`right`, `wrong`, `tied` or `unscored`, by the label in the task's metadata; NULL without one."""
+    chance: Mapped[float | None]
+    """Share of the candidates that are right by the label; NULL without one."""
     margin: Mapped[float | None]
     """Distance of the best score from the second best; NULL where fewer than two candidates were scored."""
     cv: Mapped[float | None]

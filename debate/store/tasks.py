@@ -5,6 +5,7 @@ All questions are put to the database, so that an eval set of any length is read
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import islice
@@ -12,8 +13,10 @@ from itertools import islice
 from sqlalchemy import Connection, func, insert, select, update
 
 from debate.errors import RunMismatchError, TaskError
-from debate.store.serialization import Row, content_hash, task_data, task_row
-from debate.store.tables import TASKS
+from debate.evaluation import Evaluation
+from debate.files import json_text
+from debate.store.serialization import Row, content_hash, label_columns, task_data, task_row
+from debate.store.tables import EVALUATIONS, TASKS
 from debate.types import Task, UniqueIds
 
 _CHUNK = 500
@@ -28,11 +31,12 @@ def add_task(connection: Connection, run_id: int, revision: int, task: Task, dat
         RunMismatchError: when the run has another task of that id.
     """
     same_id = (TASKS.c.run_id == run_id) & (TASKS.c.task_id == task.id)
-    row = connection.execute(select(TASKS.c.position, TASKS.c.content_hash).where(same_id)).first()
+    row = connection.execute(select(TASKS.c.position, TASKS.c.content_hash, TASKS.c.data).where(same_id)).first()
     if row is not None:
         if row.content_hash != content_hash(data):
             hint = "give every task an id of its own, or none: then it is known by its content"
             raise RunMismatchError(f"{_ANOTHER} {task.id!r}", field="id", hint=hint)
+        _take_metadata(connection, run_id, row.position, row.data, data)
         return row.position
     position = _next_position(connection, run_id)
     added = {**task_row(task, data, None), "run_id": run_id, "position": position, "evalset_revision": revision}
@@ -63,7 +67,8 @@ class _Known:
     content_hash: str
     place: str | None
     revision: int
-    position: int = -1
+    position: int
+    data: Row
 
 
 @dataclass(slots=True)
@@ -92,7 +97,7 @@ class _Adding:
             if (before := known.get(name)) is None:
                 row = {**task_row(task, data, place), "task_id": name}
                 new.append({**row, "run_id": self.run_id, "position": self.position, "evalset_revision": self.revision})
-                known[name] = _Known(row["content_hash"], place, self.revision)
+                known[name] = _Known(row["content_hash"], place, self.revision, self.position, data)
                 self.position += 1
             elif before.content_hash != content_hash(data):
                 hint = "it was changed since the run began: undo that, give it a new id, or start anew with --fork"
@@ -100,6 +105,7 @@ class _Adding:
             else:
                 before.revision = self.revision
                 again.append(before.position)
+                _take_metadata(self.connection, self.run_id, before.position, before.data, data)
         if new:
             self.connection.execute(insert(TASKS), new)
         if again:
@@ -107,8 +113,8 @@ class _Adding:
             self.connection.execute(update(TASKS).where(here).values(evalset_revision=self.revision))
 
     def _known(self, names: list[str]) -> dict[str, _Known]:
-        columns = (TASKS.c.task_id, TASKS.c.content_hash, TASKS.c.place, TASKS.c.evalset_revision, TASKS.c.position)
-        query = select(*columns).where(TASKS.c.run_id == self.run_id, TASKS.c.task_id.in_(names))
+        columns = (TASKS.c.content_hash, TASKS.c.place, TASKS.c.evalset_revision, TASKS.c.position, TASKS.c.data)
+        query = select(TASKS.c.task_id, *columns).where(TASKS.c.run_id == self.run_id, TASKS.c.task_id.in_(names))
         return {row.task_id: _Known(*row[1:]) for row in self.connection.execute(query)}
 
     def _is_taken(self, name: str) -> bool:
@@ -130,3 +136,20 @@ class _Adding:
             return task_data(task)
         except TaskError as error:
             raise TaskError(error.problem, file=file, line=line, field=error.field) from None
+
+
+def _take_metadata(connection: Connection, run_id: int, position: int, before: Row, now: Row) -> None:
+    """Give a task that the run has the metadata of now, label and group, and its evaluation what follows from them.
+
+    The metadata of candidates, which step judges read, stay as they were recorded.
+    """
+    metadata = now["metadata"]
+    if json_text(metadata) == json_text(before["metadata"]):
+        return
+    task = (TASKS.c.run_id == run_id) & (TASKS.c.position == position)
+    connection.execute(update(TASKS).where(task).values(data={**before, "metadata": metadata}))
+    evaluation = (EVALUATIONS.c.run_id == run_id) & (EVALUATIONS.c.position == position)
+    found = connection.execute(select(EVALUATIONS.c.data).where(evaluation)).scalar()
+    if found is not None:
+        columns = label_columns(Evaluation.from_dict(json.loads(found)), metadata)
+        connection.execute(update(EVALUATIONS).where(evaluation).values(columns))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -169,8 +170,33 @@ def test_ties_and_candidates_nobody_scored_are_told(folder: Path) -> None:
         tied=(0, 2),
     )
     text = words(shown(write_one(folder, tie)))
-    assert "tied best candidates 1, 3" in text
-    assert "1 7.00 0.100 2 selected 2 unscored 0.000 - 3 7.00 0.100 2 tied 4 9.00 0.800 1" in text
+    assert "selected = candidates 1, 3 of 4: tied, no decision" in text
+    assert "1 7.00 0.100 2 = tied 2 unscored 0.000 - 3 7.00 0.100 2 = tied 4 9.00 0.800 1" in text
+
+
+def test_a_candidate_drawn_beside_a_tie_is_a_decision(folder: Path) -> None:
+    drawn = debate_of(
+        scores=np.array([7.0, 7.0, 2.0]), probabilities=np.array([0.4, 0.4, 0.2]), selected=2, tied=(0, 1)
+    )
+    text = words(shown(write_one(folder, drawn)))
+    assert "selected candidate 3 of 3 tied best candidates 1, 2" in text
+    assert "1 7.00 0.400 1 = tied 2 7.00 0.400 1 = tied 3 2.00 0.200 3 selected" in text
+
+
+@pytest.mark.parametrize(
+    ("best", "said"),
+    [
+        (1, "label candidate 2 (A): right"),
+        ("A", "label candidate 1 (B): wrong"),
+        ([0, 1], "label candidates 1 (B), 2 (A): right"),
+        (None, "selected candidate 2 (A) of 2 Task"),
+    ],
+)
+def test_the_head_says_how_the_choice_stands_to_the_label(folder: Path, best: object, said: str) -> None:
+    write(folder, TWO_ROUNDS)
+    evalset = folder.parent / "tasks.jsonl"
+    evalset.write_text(json.dumps({"id": "sky", "x": "Q?", "candidates": ["a", "b"], "best": best}))
+    assert said in words(shown(folder, "sky", "--evalset", evalset))
 
 
 def write_one(folder: Path, evaluation: Evaluation) -> Path:
@@ -240,7 +266,7 @@ def test_the_list_has_a_row_a_task(folder: Path) -> None:
     write(folder, TWO_ROUNDS, debate_of(task_id="sea", status="failed", selected=None, stop_reason="failed"))
     text = words(shown(folder, "--list"))
     assert "sky ok converged 2 2 8.25" in text
-    assert "sea failed failed 2 none -" in text
+    assert "sea failed failed 2 - -" in text
 
 
 def test_an_unknown_task_id_is_refused_with_close_ones(folder: Path) -> None:

@@ -125,6 +125,30 @@ def test_a_store_of_the_first_version_is_copied_and_migrated(tmp_path: Path) -> 
         assert distinct == kept > 0
 
 
+def test_labels_of_an_earlier_store_are_read_anew(tmp_path: Path) -> None:
+    file, labels = tmp_path / "run.sqlite", ['"B"', "[1.0, 0]", '"nobody knows"']
+    shutil.copy(Path(__file__).parents[1] / "data" / "runs" / "vote" / "run.sqlite", file)
+    Store(file).close()
+    with closing(sqlite3.connect(file)) as connection, connection:  # as the second schema had it
+        connection.execute("ALTER TABLE evaluations DROP COLUMN verdict")
+        connection.execute("ALTER TABLE evaluations DROP COLUMN chance")
+        connection.execute("ALTER TABLE evaluations ADD COLUMN best INTEGER")
+        connection.execute("UPDATE alembic_version SET version_num = '0002'")
+        for position, label in enumerate(labels):
+            changed = "UPDATE tasks SET data = json_set(data, '$.metadata', json(?)) WHERE position = ?"
+            connection.execute(changed, (f'{{"best": {label}, "group": "g"}}', position))
+    with Store(file) as store:
+        found = list(store.read().results())
+        accuracy = store.read().totals().accuracy
+    assert differences(f"sqlite:///{file}") == []
+    assert [task.best for task, _ in found] == [(1,), (0, 1), ()]
+    assert found[2][0].metadata == {"unreadable_best": "nobody knows", "group": "g"}
+    verdicts = [evaluation.verdict(task.best) for task, evaluation in found]
+    assert (accuracy.labeled, accuracy.right) == (2, verdicts.count("right"))
+    n = [len(task.candidates) for task, _ in found]
+    assert accuracy.chance == pytest.approx((1 / n[0] + 2 / n[1]) / 2)
+
+
 @pytest.mark.parametrize(
     ("reader", "recorded"),
     [

@@ -14,7 +14,7 @@ from alembic import op
 
 from debate.evaluation import Evaluation
 from debate.sql.types import Json, insert_new
-from debate.store.serialization import evaluation_row, text_row
+from debate.store.serialization import evaluation_row, group_of, text_row
 
 revision = "0002"
 down_revision = "0001"
@@ -140,7 +140,7 @@ def _evaluations() -> None:
                 turns.setdefault(turn["member"], []).append(_turn(turn))
             evaluation = Evaluation.from_dict(_with_turns(json.loads(row["data"]), turns, ""))
             task = json.loads(_rows(f"SELECT data FROM tasks {same}", **key)[0]["data"])
-            made = evaluation_row(evaluation, row["settings"], task["metadata"])
+            made = {**evaluation_row(evaluation, row["settings"]), "task_group": group_of(task["metadata"])}
             _update("evaluations", key, {**made, "created_at": row["created_at"]})
 
 
