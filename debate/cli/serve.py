@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from debate.cli.console import say
 from debate.cli.flags import settings_flags
 from debate.errors import ConfigError
 from debate.server.access import is_loopback
@@ -53,9 +54,9 @@ def serve(
         app = create_app(valued_by(engine, evaluator), token=token, host=host, limits=settings)
         import uvicorn
 
-        typer.echo("loading the model", err=True)
+        say("loading the model", err=True)
         engine.start()
-        typer.echo(f"{settings.evaluator} at http://{host}:{port}/forward; Ctrl-C ends it", err=True)
+        say(f"{settings.evaluator} at http://{host}:{port}/forward; Ctrl-C ends it", err=True)
         with suppress(KeyboardInterrupt):  # of the signal that ended the server
             uvicorn.run(
                 app, host=host, port=port, log_level="warning", timeout_graceful_shutdown=settings.grace_seconds

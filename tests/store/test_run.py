@@ -237,6 +237,7 @@ def test_a_task_comes_back_whole(store: Store) -> None:
 def test_another_reference_is_another_task(store: Store) -> None:
     record = store.run("r", IDENTITY)
     record.read_evalset(placed(Task("x", ["a"], "t", reference="r")), dict)
+    answered(record)
     for reference in (None, "s"):
         with pytest.raises(TaskError, match="another task of the id 't'"):
             record.read_evalset(placed(Task("x", ["a"], "t", reference=reference)), dict)
