@@ -16,7 +16,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterable,
 from contextlib import aclosing
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from debate.backends.base import Backend, Call, backends_by_name, close_all, start_all
 from debate.backends.cached import Cached, Replies
@@ -30,6 +30,7 @@ from debate.runtime.loop_thread import LoopThread
 from debate.runtime.run_registry import InRun, RunRegistry
 from debate.runtime.runner import HasRetriever, Observer, Retriever, Runner, as_retriever
 from debate.runtime.scheduler import EvaluationRequest, stream, unfinished_evaluation, with_unique_ids
+from debate.settings import check_value
 from debate.types import Failure, Sampling, Task, Usage
 
 if TYPE_CHECKING:  # it loads SQLAlchemy
@@ -70,17 +71,17 @@ class Engine:
         budget: Budget | None = None,
         task_seconds: float | None = None,
     ) -> None:
-        if max_concurrency is not None and max_concurrency < 1:
-            raise ConfigError(f"must be at least 1, or None, got {max_concurrency}", field="max_concurrency")
         self.backends = backends_by_name(backend)
         if cache is not None:
             self.backends = {name: Cached(each, cache) for name, each in self.backends.items()}
+        check_value("today", today, datetime.date | None)
+        seed = check_value("seed", seed, int)
         self.run_context = RunContext(seed, (today or datetime.datetime.now().astimezone().date()).isoformat())
-        self._memory = as_retriever(memory)
+        self._memory = as_retriever(check_value("memory", memory, Retriever | HasRetriever | None))
         self._recording = RunRegistry(store, self.backends, self.run_context)
-        self._budget = budget
-        self._task_seconds = task_seconds
-        self._max_concurrency = max_concurrency
+        self._budget: Budget | None = check_value("budget", budget, Budget | None)
+        self._task_seconds: float | None = check_value("task_seconds", task_seconds, float | None, gt=0)
+        self._max_concurrency: int | None = check_value("max_concurrency", max_concurrency, int | None, ge=1)
         self.on_completion = on_completion
         self._thread: LoopThread | None = None
         self._lock = threading.Lock()
@@ -290,9 +291,7 @@ class Engine:
         self, tasks: Collection[Task], evaluator: Evaluator | Sequence[Evaluator], run: InRun
     ) -> list[EvaluationRequest]:
         _check_tasks(tasks, Collection)
-        given: Any = evaluator
-        are_several = isinstance(given, Sequence) and not isinstance(given, str)
-        evaluators: list[Evaluator] = list(given) if are_several else [given] * len(tasks)
+        evaluators = _one_each(evaluator, len(tasks))
         if len(evaluators) != len(tasks):
             raise ConfigError(f"{len(tasks)} tasks and {len(evaluators)} evaluators do not pair up", field="evaluator")
         self.check(*evaluators)
@@ -331,6 +330,13 @@ class Engine:
                     field="model",
                     hint=f"it has {', '.join(map(repr, self.backends))}; pass {{model: backend}} to Engine",
                 )
+
+
+def _one_each(evaluator: Evaluator | Sequence[Evaluator], n: int) -> list[Evaluator]:
+    """The evaluators of n tasks, where one was given for all, or one for each. A text is left for `check` to refuse."""
+    if isinstance(evaluator, Sequence) and not isinstance(evaluator, str):
+        return list(evaluator)
+    return [cast("Evaluator", evaluator)] * n
 
 
 def _check_tasks(tasks: object, kind: type[Any]) -> None:

@@ -139,6 +139,10 @@ class Evaluation:
         text = "\n\n".join(parts)
         return text[:max_characters] if max_characters else text
 
+    def ranks(self) -> list[int | None]:
+        """Rank of each candidate, 1 is best; tied candidates share one, the unscored have none."""
+        return _selection.ranks(self.scores, self.scale.higher_is_better)
+
     def keep_best(self, n: int) -> list[int]:
         """Indices of the `n` best candidates, best first, in the direction of the scale; see `selection.keep_best`."""
         return _selection.keep_best(self.scores, n, self.scale.higher_is_better)
@@ -233,12 +237,22 @@ def _standing(evaluation: Evaluation, j: int) -> str:
     score = evaluation.scores[j]
     if np.isnan(score):
         return f"Candidate {j + 1} was not scored: {evaluation.error or 'no agent gave a readable score'}."
-    gap = evaluation.scores - score if evaluation.scale.higher_is_better else score - evaluation.scores  # (J,)
-    better = int(np.sum(gap > 0))
+    scale, rank = evaluation.scale, evaluation.ranks()[j]
     return (
         f"Candidate {j + 1} of {len(evaluation.scores)}: {score:.2f} on a scale of "
-        f"{evaluation.scale.low:g} to {evaluation.scale.high:g}, rank {better + 1}."
+        f"{scale.low:g} to {_short(scale.high)}, rank {rank}."
     )
+
+
+def top_of_scale(evaluation: Evaluation) -> str:
+    """` of 6.67`, which stands behind scores that do not go to 10; empty where they do, or the lowest are the best."""
+    high = evaluation.scale.high
+    return f" of {_short(high)}" if evaluation.scale.higher_is_better and high not in (10.0, np.inf) else ""
+
+
+def _short(number: float) -> str:
+    """With two decimals at most, except for what is below 1."""
+    return f"{round(number, 2) if abs(number) >= 1 else number:g}"
 
 
 def _component_lines(debate: Evaluation, j: int) -> list[str]:

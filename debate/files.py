@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from datetime import datetime
 from importlib import import_module
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
 from debate.errors import ConfigError, StoreError
@@ -39,18 +40,39 @@ def load_pyarrow(file: Path, or_else: str = "") -> tuple[Any, Any]:
         raise ConfigError("parquet needs a library", file=file, hint=hint) from None
 
 
-@contextmanager
-def atomic_write(path: Path, hint: str | None = None) -> Generator[Path]:
-    """Yield a temporary path beside `path`, which takes its name when the block ends; after an error nothing is left.
+PRIVATE_FOLDER, PRIVATE_FILE = 0o700, 0o600
+"""Permissions of what the owner alone may read."""
 
-    The folder is made where there is none. What was written is on the disk before the name changes.
+
+def make_private_file(path: Path) -> None:
+    """Make an empty file that its owner alone can read; one that is there already stays as it is.
+
+    Raises:
+        OSError: when it cannot be made.
+    """
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, PRIVATE_FILE))
+
+
+@contextmanager
+def atomic_write(path: Path, hint: str | None = None, mode: int = 0o666) -> Generator[Path]:
+    """Yield a temporary file beside `path`, which takes its name when the block ends; after an error nothing is left.
+
+    The folder is made where there is none. What was written is on the disk before the name changes. A link at `path` is
+    replaced, not followed.
+
+    Args:
+        path: of the file.
+        hint: of the error.
+        mode: permissions of the file, less the umask.
 
     Raises:
         StoreError: for an `OSError` of the block or of the renaming; names the path, with `hint`.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = path.with_name(f".{path.name}.{token_hex(4)}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode))
         yield temporary
         with temporary.open("rb") as stream:
             os.fsync(stream.fileno())
@@ -62,13 +84,13 @@ def atomic_write(path: Path, hint: str | None = None) -> Generator[Path]:
             temporary.unlink(missing_ok=True)
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write a small UTF-8 file, whole or not at all.
+def write_text(path: Path, text: str, mode: int = 0o666) -> None:
+    """Write a small UTF-8 file, whole or not at all; `mode` as in `atomic_write`.
 
     Raises:
         StoreError: when it cannot be written.
     """
-    with atomic_write(path) as temporary:
+    with atomic_write(path, mode=mode) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
 
@@ -97,7 +119,7 @@ class FileLock:
     def __init__(self, path: Path) -> None:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, PRIVATE_FILE)
         except OSError as error:
             raise StoreError(f"{path}: cannot be opened: {error.strerror}") from None
         try:

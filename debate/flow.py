@@ -14,13 +14,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeVar, cast, get_args
 
 from debate.errors import ConfigError, ReplyError
-from debate.settings import check_settings, setting
+from debate.settings import check_settings, check_value, setting
 from debate.types import Failure, InvalidReply, Memory, Sampling, Task, Usage
 
 T = TypeVar("T")
@@ -216,7 +216,7 @@ class MemorySettings:
 
     def __post_init__(self) -> None:
         for name in ("collections", "kinds", "sources", "exclude_sources"):
-            object.__setattr__(self, name, as_texts(getattr(self, name)))
+            object.__setattr__(self, name, as_texts(check_value(name, getattr(self, name), str | Collection)))
         object.__setattr__(self, "weights", None if self.weights is None else _as_weights(self.weights))
         object.__setattr__(self, "metadata", as_json(self.metadata))
         check_settings(self)

@@ -6,11 +6,11 @@ import json
 import os
 import re
 import unicodedata
-from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import KW_ONLY, dataclass, fields
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, cast
+from typing import Annotated, Any, ClassVar, cast, get_type_hints
 
 import numpy as np
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
@@ -18,6 +18,7 @@ from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 from debate.data_files import data_folder
 from debate.errors import ProfileError
 from debate.flow import MemorySettings
+from debate.settings import check_value
 from debate.types import FloatArray, Sampling
 from debate.yaml_files import Checked, as_input_error, read_yaml
 
@@ -26,6 +27,14 @@ def _without_controls(text: str) -> str:
     if found := next((c for c in text if unicodedata.category(c) in ("Cc", "Zl", "Zp")), None):
         raise ValueError(f"a name must not contain the control character {found!a}")
     return text
+
+
+def _check_types(value: Any) -> None:
+    """Check every field of a persona, a component or a profile."""
+    types = get_type_hints(value.__class__)
+    for each in fields(value):
+        plain = check_value(each.name, getattr(value, each.name), types[each.name], ProfileError)
+        object.__setattr__(value, each.name, plain)
 
 
 # What the annotations ask for holds in files; what `__post_init__` asks for holds everywhere.
@@ -45,6 +54,7 @@ class Component:
     """In [0, 1] (Yucha 2024)."""
 
     def __post_init__(self) -> None:
+        _check_types(self)
         if not self.name.strip():
             raise ProfileError("must not be empty", field="name")
         if not 0.0 <= self.weight <= 1.0:
@@ -95,6 +105,7 @@ class Persona:
     memory: Annotated[MemorySettings, Checked] | None = None
 
     def __post_init__(self) -> None:
+        _check_types(self)
         for field in ("name", "role"):
             if not getattr(self, field).strip():
                 raise ProfileError("must not be empty", field=field)
@@ -114,12 +125,16 @@ class Profile:
     description: str = ""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "personas", tuple(self.personas))
-        object.__setattr__(self, "components", tuple(self.components))
+        for field in ("personas", "components"):
+            if isinstance(given := getattr(self, field), Iterable):
+                object.__setattr__(self, field, tuple(cast("Iterable[Any]", given)))
+        _check_types(self)
         if not self.personas:
             raise ProfileError("is empty: a profile needs at least one persona", field="personas")
         if not self.components:
             raise ProfileError("is empty: a profile needs at least one component", field="components")
+        if not self.weights.any():
+            raise ProfileError("have weights that sum to 0: at least one must count", field="components")
         _check_unique([persona.name for persona in self.personas], "personas")
         _check_unique([component.name for component in self.components], "components")
 

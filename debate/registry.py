@@ -10,6 +10,9 @@ A module is imported when its name is used, never to list the names; before one 
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
@@ -19,6 +22,22 @@ from typing import Any
 from debate.errors import ConfigError
 
 _log = logging.getLogger(__name__)
+
+
+_before_import: ContextVar[Callable[[str], object]] = ContextVar("before_import", default=lambda target: None)
+
+
+@contextmanager
+def asking(ask: Callable[[str], object]) -> Generator[None]:
+    """Within the block, call `ask` with each MODULE:NAME before it is imported; what it raises is raised.
+
+    Names that are ours or that an installed package offers are not asked about.
+    """
+    token = _before_import.set(ask)
+    try:
+        yield
+    finally:
+        _before_import.reset(token)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +93,8 @@ class Registry:
                 raise ConfigError(problem, field=field or self.kind, hint="name one as MODULE:NAME")
             if ":" not in entry.target:
                 raise ConfigError(f"there is no {self.kind} {name!r}", field=field or self.kind, hint=self._hint(name))
+            if name not in self.entries:
+                _before_import.get()(entry.target)
             module = entry.target.partition(":")[0]
             if not module.startswith("debate."):
                 package = f" (package {entry.package})" if entry.package else ""

@@ -16,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from debate.types import check_choice
+from debate.types import FloatArray, check_choice
 
 Scores = Sequence[float | None] | NDArray[np.floating[Any]] | NDArray[np.integer[Any]]
 Ties = Literal["first", "seeded"]
@@ -90,6 +90,31 @@ def keep_best(
     if missing == "raise" and n_unscored:
         raise ValueError(f"{n_unscored} of {len(scores)} candidates are not scored")
     return [index for tier in _tiers(scores, higher_is_better) for index in tier][:n]
+
+
+def ranks(scores: Scores, higher_is_better: bool = True) -> list[int | None]:
+    """Rank of each candidate, 1 is best: tied candidates share the best of their ranks; None where unscored.
+
+    >>> ranks([5.0, 9.0, None, 5.0])
+    [2, 1, None, 2]
+
+    Raises TypeError for a score that is not a number.
+    """
+    found: list[int | None] = [None] * len(scores)
+    rank = 1
+    for tier in _tiers(scores, higher_is_better):
+        for index in tier:
+            found[index] = rank
+        rank += len(tier)
+    return found
+
+
+def level_ties(scores: FloatArray) -> FloatArray:
+    """The scores with those that tie made equal: each becomes the highest of its ties. (J,) -> (J,), NaN stays NaN."""
+    levelled = np.full(scores.shape, np.nan)  # (J,)
+    for tier in _tiers(scores):
+        levelled[tier] = scores[tier].max()
+    return levelled
 
 
 def tied_at_cut(scores: Scores, n: int, higher_is_better: bool = True) -> list[int]:

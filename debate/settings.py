@@ -13,7 +13,7 @@ from that: checks, the description by which runs are told apart, docstrings, com
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from functools import cache, cached_property
 from inspect import cleandoc
@@ -23,11 +23,11 @@ from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get
 
 import numpy as np
 
-from debate.errors import ConfigError
+from debate.errors import ConfigError, InputError
 
 T = TypeVar("T")
 _NOUNS: dict[Any, str] = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
-_KINDS: dict[Any, str] = {Mapping: "a mapping", Sequence: "a list", Callable: "a function"}
+_KINDS: dict[Any, str] = {Mapping: "a mapping", Sequence: "a list", Collection: "a list", Callable: "a function"}
 _BOUNDS = {"ge": ("at least", ge), "gt": ("above", gt), "le": ("at most", le), "lt": ("below", lt)}
 REQUIRED: Any = MISSING
 """The default of a setting that has none."""
@@ -102,8 +102,9 @@ class Declaration:
 
     def problem(self, value: object) -> str | None:
         """What keeps a value from having the type and lying within the bounds, or None where nothing does."""
-        if not any(_has_type(value, each) for each in self.members):
-            return f"must be {self.expected or self._names}, got {value!r}"
+        is_finite = not isinstance(value, float) or math.isfinite(value)
+        if not is_finite or not type_check(self.type)(value):
+            return f"must be {self.expected or self._names}, got {value!r:.120}"
         if isinstance(value, int | float) and not all(
             _BOUNDS[side][1](value, bound) for side, bound in self.bounds.items()
         ):
@@ -139,12 +140,28 @@ def check_settings(settings: Any, prefix: str = "") -> None:
         ConfigError: naming the first field whose value has the wrong type or lies out of bounds.
     """
     for each in declarations(cast("type[Any]", type(settings))):
-        value = getattr(settings, each.name)
-        if isinstance(value, np.generic | np.ndarray):
-            value: Any = cast("Any", value).tolist()
+        given = getattr(settings, each.name)
+        value = _without_numpy(given)
+        if value is not given:
             object.__setattr__(settings, each.name, value)
         if value is not each.default and (problem := each.problem(value)):
             raise ConfigError(problem, field=prefix + each.name)
+
+
+def check_value(name: str, value: Any, kind: Any, error: type[InputError] = ConfigError, **bounds: float) -> Any:
+    """The value of an argument or field, checked as a setting of the type `kind` is, with numpy values made plain.
+
+    Raises:
+        InputError: an `error` with `name` as its field, for the wrong type or a value out of bounds.
+    """
+    value = _without_numpy(value)
+    if problem := Declaration(name, kind, REQUIRED, "", True, kind, bounds).problem(value):
+        raise error(problem, field=name)
+    return value
+
+
+def _without_numpy(value: Any) -> Any:
+    return cast("Any", value).tolist() if isinstance(value, np.generic | np.ndarray) else value
 
 
 def plain_values(settings: Any, *, shapes_prompts: Iterable[bool] = (True, False)) -> dict[str, Any]:
@@ -193,26 +210,35 @@ def _is_plain(value: object) -> bool:
 def _noun(annotation: Any) -> str:
     if get_origin(annotation) is not Literal:
         kind = get_origin(annotation) or annotation
+        if kind is tuple:
+            return f"a list of {get_args(annotation)[0].__name__}s"
         return _NOUNS.get(kind) or _KINDS.get(kind) or f"a {kind.__name__}"
     options = [str(each) for each in get_args(annotation)]
     return f"one of {', '.join(options)}" if len(options) > 1 else options[0]
 
 
-def _has_type(value: object, annotation: Any) -> bool:
-    if get_origin(annotation) is Literal:
-        return isinstance(value, str) and value in get_args(annotation)
-    if annotation is float:
-        return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    if annotation is int:
-        return isinstance(value, int) and not isinstance(value, bool)
-    kind = get_origin(annotation) or annotation
-    if not getattr(kind, "_is_protocol", False):
-        return kind is Any or isinstance(value, kind)
-    return not isinstance(value, type) and all(hasattr(value, name) for name in _members(kind))
+@cache
+def type_check(annotation: Any) -> Callable[[Any], bool]:
+    """A test of whether a value has a type, as an annotation has it: a class, a protocol, `Literal`, a union, `tuple`.
 
-
-def _members(protocol: type[Any]) -> list[str]:
-    return [name for name in vars(protocol) if name == "__call__" or not name.startswith("_")]
+    True and False are no numbers, a whole number is a `float` too, and of mappings and lists the contents are not read.
+    """
+    kind, arguments = get_origin(annotation) or annotation, get_args(annotation)
+    if kind in (Union, UnionType):
+        checks = [type_check(each) for each in arguments]
+        return lambda value: any(check(value) for check in checks)
+    if kind is Literal:
+        return lambda value: isinstance(value, str) and value in arguments
+    if kind is tuple and arguments[1:] == (...,):
+        check = type_check(arguments[0])
+        return lambda value: isinstance(value, tuple) and all(map(check, cast("tuple[Any, ...]", value)))
+    if kind in (int, float):
+        numbers: Any = (int, float) if kind is float else int
+        return lambda value: isinstance(value, numbers) and not isinstance(value, bool)
+    if getattr(kind, "_is_protocol", False):
+        names = [name for name in vars(kind) if name == "__call__" or not name.startswith("_")]
+        return lambda value: not isinstance(value, type) and all(hasattr(value, name) for name in names)
+    return lambda value: kind is Any or isinstance(value, kind)
 
 
 def _remark(declared: Declaration) -> str:

@@ -12,7 +12,6 @@ import hashlib
 import json
 import math
 import string
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -69,17 +68,6 @@ Verdict = Literal["right", "wrong", "tied", "unscored"]
 StopReason = Literal["converged", "max_rounds", "token_budget", "time_budget", "failed"]
 
 
-def check_range(name: str, value: float | None, low: float, high: float = sys.float_info.max) -> None:
-    """Refuse a number outside [low, high], NaN, and infinities where there is no upper end; None passes.
-
-    Raises:
-        ConfigError: with `name` as its field.
-    """
-    if value is not None and not low <= value <= high:
-        bounds = f"be at least {low:g}" if high == sys.float_info.max else f"lie in [{low:g}, {high:g}]"
-        raise ConfigError(f"must {bounds}, got {value:g}", field=name)
-
-
 def check_choice(name: str, value: str, choices: Any) -> None:
     """Refuse a value that is not among the `choices`, a `Literal`, with a ValueError that calls it `name`."""
     if value not in get_args(choices):
@@ -119,6 +107,11 @@ class Scale:
         if not self.low < self.high or math.isinf(self.low):
             raise ConfigError(f"a scale needs low < high, got {self.low} and {self.high}", field="scale")
 
+    def hold(self, scores: FloatArray) -> FloatArray:
+        """The scores (J,), with those that rounding has moved off the scale at its end; NaN stays NaN."""
+        ends = np.clip(scores, self.low, self.high)  # (J,)
+        return np.where(np.isclose(scores, ends, rtol=1e-9, atol=1e-12), ends, scores)
+
     def to_unit(self, score: float) -> float:
         """Map a score to 0..1, where 1 is best. Without an upper end, it comes closer to an end and never there."""
         if math.isinf(self.high):
@@ -140,8 +133,9 @@ class Candidate:
 
     def __post_init__(self) -> None:
         _check_text(self.text, "text")
-        _check_text(self.id or "", "id")
-        _check_text(self.generator or "", "generator")
+        for name in ("id", "generator"):
+            if (value := getattr(self, name)) is not None:
+                _check_text(value, name)
         object.__setattr__(self, "metadata", _own_copy(self.metadata))
 
 

@@ -3,9 +3,10 @@
     python -m tests.golden_cases --write tests/data/golden     makes the files anew
     python -m tests.golden_cases --write DIR value_labels      one case, somewhere else
 
-The files in `tests/data/golden` were made by version 0.1.0 (before the layout changed). A case is a question to the
-engine, answered by a script that is a function of the call alone. Kept are all calls, sorted by what they are about,
-and what came of them. Of the messages all stand there as SHA-256, those of a few calls in full.
+The files in `tests/data/golden` were made by version 0.1.0 (before the layout changed). Since then, the scores of a
+debate have become a weighted mean, and their scale follows from the weights. A case is a question to the engine,
+answered by a script that is a function of the call alone. Kept are all calls, sorted by what they are about, and what
+came of them. Of the messages all stand there as SHA-256, those of a few calls in full.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from debate import Engine, Evaluation, Persona, Profile, Sampling, Task
@@ -158,9 +159,39 @@ def test_without_a_limit_the_capacity_of_the_backend_decides(capacity: Capacity,
     assert max(widths) == most
 
 
-def test_max_concurrency_below_one_is_refused() -> None:
-    with pytest.raises(ConfigError, match="max_concurrency"):
-        Engine(Scripted(reply_for), max_concurrency=0)
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("max_concurrency", 0),
+        ("max_concurrency", "3"),
+        ("max_concurrency", 2.5),
+        ("seed", "3"),
+        ("seed", None),
+        ("today", "2026-01-31"),
+        ("memory", "built-in"),
+        ("budget", 5),
+        ("task_seconds", 0),
+        ("task_seconds", "3"),
+    ],
+)
+def test_an_argument_of_the_wrong_type_or_out_of_bounds_is_refused_by_name(name: str, value: Any) -> None:
+    with pytest.raises(ConfigError) as caught:
+        Engine(Scripted(reply_for), **{name: value})
+    assert caught.value.field == name
+
+
+def test_a_seed_may_come_from_numpy(tmp_path: Path) -> None:
+    seed: Any = np.int64(3)
+    with Engine(Scripted(reply_for), store=tmp_path / "s.sqlite", seed=seed) as engine:
+        found = engine.evaluate(tasks(1)[0], debates())
+    with Engine(Scripted(reply_for), seed=3) as engine:
+        assert plain(engine.evaluate(tasks(1)[0], debates())) == plain(found)
+
+
+@pytest.mark.parametrize("store", [5, object()])
+def test_what_is_no_store_is_refused(store: Any) -> None:
+    with Engine(Scripted(reply_for), store=store) as engine, pytest.raises(ConfigError, match="store: must be text or"):
+        engine.evaluate(tasks(1)[0], debates())
 
 
 def test_usage_and_seconds_reach_the_user() -> None:
@@ -366,6 +397,14 @@ def test_the_date_of_the_prompts_can_be_set() -> None:
     with Engine(Scripted(script), today=datetime.date(2026, 1, 31)) as engine:
         engine.evaluate(tasks(1)[0], FlowEvaluator(flow))
     assert script.calls[0].info["text"] == "2026-01-31"
+
+
+def test_the_same_seed_and_date_give_the_same_evaluations_and_another_date_gives_others() -> None:
+    def evaluated(day: int) -> dict[str, Any]:
+        with Engine(Scripted(reply_for), seed=3, today=datetime.date(2026, 1, day)) as engine:
+            return plain(engine.evaluate(tasks(1)[0], debates()))
+
+    assert evaluated(30) == evaluated(30) != evaluated(31)
 
 
 # ---- plain generation

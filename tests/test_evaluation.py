@@ -240,6 +240,19 @@ def test_feedback_begins_with_the_score_and_the_rank() -> None:
     assert evaluation.feedback(1).splitlines()[0] == "Candidate 2 of 2: 5.50 on a scale of 0 to 10, rank 1."
 
 
+def test_feedback_states_the_highest_score_that_there_can_be() -> None:
+    article = judged(method="article", weights=[1, 0.5, 0.5])
+    assert article.feedback(1).splitlines()[0] == "Candidate 2 of 2: 4.17 on a scale of 0 to 6.67, rank 1."
+    mk1 = judged(method="mk1", weights=[1, 0.5, 0.5])
+    assert mk1.feedback(1).splitlines()[0] == "Candidate 2 of 2: 12.50 on a scale of 0 to 20, rank 1."
+
+
+def test_feedback_ranks_as_the_selection_does_where_scores_tie_within_rounding() -> None:
+    evaluation = replace(spoken({}), scores=np.array([0.3, 0.1 + 0.2]))
+    assert evaluation.ranks() == [1, 1]
+    assert [evaluation.feedback(j).splitlines()[0][-7:] for j in (0, 1)] == ["rank 1."] * 2
+
+
 def test_where_less_is_better_the_lowest_score_ranks_first() -> None:
     evaluation = replace(judged(), scale=Scale(0, 10, higher_is_better=False))
     assert [evaluation.feedback(j).splitlines()[0][-7:] for j in (0, 1)] == ["rank 1.", "rank 2."]

@@ -43,8 +43,11 @@ def kept(name: str) -> str:
 
 
 def kept_results(name: str) -> str:
-    """Results that an earlier version kept, with the keys of now."""
-    return written([with_new_keys(json.loads(line)) for line in kept(name).splitlines()])
+    """Results that an earlier version kept, with the keys of now, and the end of the scale that the weights give."""
+    found = [with_new_keys(json.loads(line)) for line in kept(name).splitlines()]
+    for each in found if name == "undisturbed.jsonl" else []:  # by the article, with the weights 1, 0.5 and 0.5
+        each["scale"]["high"] = 20 / 3
+    return written(found)
 
 
 def assert_gone_on(cwd: Path, counted: Counted) -> None:
@@ -85,6 +88,24 @@ def test_an_interrupted_run_is_resumed_without_its_eval_set(cwd: Path) -> None:
         done = called(["resume", "interrupted"], cwd)
     assert done.returncode in (0, 3), done.stderr
     assert_gone_on(cwd, counted)
+
+
+def test_a_run_keeps_the_method_it_was_recorded_with_until_another_is_given(cwd: Path) -> None:
+    with FakeServer(Counted()) as server:
+        same = command("interrupted", server.url, *OF_THE_INTERRUPTED)
+        first = called(same, cwd)
+        by_article = results(cwd / "interrupted")
+        asked = len(server.requests)
+        given = called([*same, "--method", "weighted_mean"], cwd)
+        by_weighted_mean = results(cwd / "interrupted")
+        again = called(same, cwd)
+        assert len(server.requests) == asked
+    assert {first.returncode, given.returncode, again.returncode} <= {0, 3}, (first.stderr, given.stderr, again.stderr)
+    for old, new in zip(by_article, by_weighted_mean, strict=True):
+        assert (old["scale"]["high"], new["scale"]["high"]) == (20 / 3, 10)
+        assert new["scores"] == pytest.approx([1.5 * score for score in old["scores"]])
+    assert written(results(cwd / "interrupted")) == written(by_weighted_mean)
+    assert "made anew" not in again.stderr
 
 
 @pytest.mark.parametrize("name", FINISHED)

@@ -12,7 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from debate.scoring.tensor import normalize_tensor, softmax
-from debate.selection import argmax, keep_best, sample, tied_at_cut, tied_best
+from debate.selection import argmax, keep_best, level_ties, ranks, sample, tied_at_cut, tied_best
 
 NAN = float("nan")
 no_deadline = settings(deadline=None)  # a slow machine is not a failing test
@@ -43,6 +43,25 @@ def test_scores_equal_to_within_rounding_tie() -> None:
     assert tied_best([0.3, 0.1 + 0.2]) == (0, 1)
     assert argmax([0.3, 0.1 + 0.2]) == 0
     assert tied_best([0.3, 0.3 + 1e-8]) == ()
+
+
+@pytest.mark.parametrize(
+    ("scores", "expected"),
+    [
+        ([5.0, 9.0, None, 5.0, 1.0], [2, 1, None, 2, 4]),
+        ([0.3, 0.1 + 0.2, NAN], [1, 1, None]),
+        ([], []),
+    ],
+)
+def test_ranks_begin_at_one_and_are_shared_by_ties(scores: Any, expected: list[int | None]) -> None:
+    assert ranks(scores) == expected
+    assert ranks([None if each is None else -each for each in scores], higher_is_better=False) == expected
+
+
+def test_tied_scores_are_levelled_to_the_highest_of_them() -> None:
+    levelled = level_ties(np.array([0.3, 0.1 + 0.2, NAN, 0.2]))
+    assert levelled.tolist()[:2] == [0.1 + 0.2] * 2
+    assert (np.isnan(levelled[2]), levelled[3]) == (True, 0.2)
 
 
 def test_near_ties_do_not_chain() -> None:

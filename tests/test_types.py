@@ -103,7 +103,13 @@ def test_a_task_that_cannot_be_evaluated_names_the_field(arguments: dict[str, An
 
 @pytest.mark.parametrize(
     ("arguments", "field"),
-    [({"text": 3}, "text"), ({"id": "\ud800"}, "id"), ({"generator": "\ud800"}, "generator")],
+    [
+        ({"text": 3}, "text"),
+        ({"id": 0}, "id"),
+        ({"id": "\ud800"}, "id"),
+        ({"generator": 0}, "generator"),
+        ({"generator": "\ud800"}, "generator"),
+    ],
 )
 def test_a_candidate_that_cannot_be_written_down_is_refused(arguments: dict[str, Any], field: str) -> None:
     fine: dict[str, Any] = {"text": "a"}
@@ -275,6 +281,12 @@ def test_naming_many_equal_tasks_asks_about_each_name_but_once_or_twice() -> Non
         ({"role": "\n"}, "role"),
         ({"agreement": -1}, "agreement"),
         ({"agreement": 11}, "agreement"),
+        ({"agreement": "3"}, "agreement"),
+        ({"agreement": 2.5}, "agreement"),
+        ({"name": 3}, "name"),
+        ({"role": None}, "role"),
+        ({"sampling": 0.7}, "sampling"),
+        ({"memory": "built-in"}, "memory"),
     ],
 )
 def test_a_persona_names_the_field_that_is_wrong(arguments: dict[str, Any], field: str) -> None:
@@ -291,9 +303,22 @@ def test_agreement_runs_from_0_to_10(agreement: int) -> None:
 
 @pytest.mark.parametrize("weight", [-0.1, 1.1, NAN, INF])
 def test_a_components_weight_lies_in_0_to_1(weight: float) -> None:
-    with pytest.raises(ProfileError, match="weight: must lie in"):
+    with pytest.raises(ProfileError, match=r"weight: must (lie in|be a number)"):
         Component("accuracy", "d", weight)
     assert [Component("accuracy", "d", end).weight for end in (0.0, 1.0)] == [0.0, 1.0]
+
+
+def test_numbers_of_numpy_become_plain_ones_in_personas_and_components() -> None:
+    component = Component("accuracy", "d", np.float32(0.5))  # pyright: ignore[reportArgumentType]
+    persona = Persona("a", "b", agreement=np.int64(3))  # pyright: ignore[reportArgumentType]
+    assert [type(component.weight), type(persona.agreement)] == [float, int]
+    assert (component, persona) == (Component("accuracy", "d", 0.5), Persona("a", "b", agreement=3))
+
+
+@pytest.mark.parametrize("personas", ["Critic", [1], Persona("a", "b"), 3])
+def test_what_is_no_list_of_personas_is_refused(personas: Any) -> None:
+    with pytest.raises(ProfileError, match="personas: must be a list of Personas"):
+        Profile("p", personas)
 
 
 def test_a_component_needs_a_name() -> None:
@@ -301,10 +326,13 @@ def test_a_component_needs_a_name() -> None:
         Component("", "d")
 
 
-@pytest.mark.parametrize(("arguments", "field"), [({"k": 0}, "k"), ({"max_tokens": -1}, "max_tokens")])
-def test_memory_settings_out_of_range_are_refused(arguments: dict[str, int], field: str) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "field"),
+    [({"k": 0}, "k"), ({"max_tokens": -1}, "max_tokens"), ({"k": "3"}, "k"), ({"collections": 3}, "collections")],
+)
+def test_memory_settings_out_of_range_are_refused(arguments: dict[str, Any], field: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        MemorySettings(**arguments)  # pyright: ignore[reportArgumentType]
+        MemorySettings(**arguments)
     assert caught.value.field == field
 
 

@@ -256,6 +256,13 @@ def test_rank_correlations_are_those_of_the_textbook(a: list[int | None], b: lis
 
 
 @pytest.mark.parametrize("method", ["spearman", "kendall"])
+def test_scores_that_differ_by_rounding_alone_are_tied_in_a_rank_correlation(method: Any) -> None:
+    exact, rounded = [0.3, 0.3, 0.9], [0.3, 0.1 + 0.2, 0.9]
+    assert rank_correlation(rounded, [1.0, 2.0, 3.0], method) == rank_correlation(exact, [1.0, 2.0, 3.0], method)
+    assert rank_correlation([0.3, 0.1 + 0.2], [1.0, 2.0], method).reason == "constant"
+
+
+@pytest.mark.parametrize("method", ["spearman", "kendall"])
 def test_the_same_order_is_exactly_one_and_the_reverse_minus_one(method: Any) -> None:
     assert rank_correlation([1.0, 5.0, 7.0, 30.0], [0.1, 0.2, 0.3, 0.4], method) == 1.0
     assert rank_correlation([1.0, 5.0, 7.0, 30.0], [4, 3, 2, 1], method) == -1.0

@@ -17,6 +17,7 @@ is written, or which code is trusted.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -63,12 +64,25 @@ def model_folder(model: str | Path) -> str:
     return str(model_path() if str(model) == BUILT_IN else model)
 
 
+def refuse_misspelled(model: str | Path) -> None:
+    """Refuse a name that is nearly the bundled judge's before a hub is asked for it.
+
+    Raises:
+        ConfigError: with the name that was meant.
+    """
+    name = str(model)
+    is_near = bool(get_close_matches(name.lower(), [BUILT_IN], cutoff=0.8)) and name != BUILT_IN
+    if is_near and not Path(name).exists():
+        raise ConfigError(f"there is no model {name!r}", field="model", hint=f"did you mean {BUILT_IN!r}?")
+
+
 def settings_of(model: str | Path) -> dict[str, Any]:
     """The settings that a model's folder asks for; none where it has no `debate.yaml` or is no folder.
 
     Raises:
-        ConfigError: for a file that holds anything else, with line and key.
+        ConfigError: for a file that holds anything else, with line and key; or as `refuse_misspelled`.
     """
+    refuse_misspelled(model)
     file = Path(model_folder(model)) / FILE
     if not file.is_file():
         return {}

@@ -3,25 +3,44 @@
 from __future__ import annotations
 
 import signal
+from contextlib import nullcontext
 from pathlib import Path
 
 from debate.cli.exit_codes import DONE, DONE_WITH_FAILURES, INTERRUPTED
+from debate.cli.trust import Trust
 from debate.config.settings import RunSettings, asks_models
 from debate.dataset.evalset import EvalSet
 
 
-def execute(settings: RunSettings, folder: Path, *, evalset: EvalSet | None, retry_failed: bool, fork: bool) -> int:
-    """Start or continue a run, and return the exit code."""
+def execute(
+    settings: RunSettings,
+    folder: Path,
+    *,
+    evalset: EvalSet | None,
+    retry_failed: bool,
+    fork: bool,
+    trust: Trust | None = None,
+) -> int:
+    """Start or continue a run, and return the exit code.
+
+    trust: is asked about what the settings name, where they come from the run's folder.
+    """
     from debate.cli.progress import Progress
     from debate.cli.summary import print_summary
     from debate.jobs.run import Run
+    from debate.jobs.run_directory import RunDirectory
 
-    evaluator = settings.make_evaluator()
+    if (recorded := RunDirectory.read(folder)) is not None:
+        settings = settings.with_methods_of(recorded.identity)
+    with nullcontext() if trust is None else trust.of(settings):
+        evaluator = settings.make_evaluator()
+        backends = settings.open_backends(evaluator)
+    if trust is not None:
+        trust.check_servers(settings, backends)
     job = Run(
         evalset=evalset, folder=folder, evaluator=evaluator, settings=settings, retry_failed=retry_failed, fork=fork
     )
     signal.signal(signal.SIGTERM, _as_interrupt)
-    backends = settings.open_backends(evaluator)
     with Progress(model=(settings.model or next(iter(backends))) if asks_models(evaluator) else "") as progress:
         try:
             where, totals = job.execute(backends, progress)

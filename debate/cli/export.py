@@ -30,7 +30,6 @@ def export(
     from debate.errors import ConfigError
     from debate.export import export_named
     from debate.jobs.run_directory import RunDirectory
-    from debate.store import Store
 
     exports = {name: export_named(name) for name in to or ["scores"]}
     options = {name: {"min_margin": min_margin} for name, each in exports.items() if _takes(each.write, "min_margin")}
@@ -44,7 +43,7 @@ def export(
     for path in paths.values():
         if path.exists() and not force:
             raise ConfigError("exists already", file=path, hint="--force replaces it")
-    with Store(run.store_url) as store:
+    with run.open_store() as store:
         record = store.read(run.name)
         for name, path in paths.items():
             write = exports[name].write

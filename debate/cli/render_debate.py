@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from debate.cli.console import block, escape_controls, key_value_grid, line, section, table
-from debate.evaluation import Evaluation, subject
+from debate.evaluation import Evaluation, subject, top_of_scale
 from debate.types import InvalidReply, Judgment, Memory, StopReason, Task, Turn, Verdict
 
 _STATUS_STYLE = {"ok": "green", "partial": "yellow", "failed": "red"}
@@ -246,16 +246,21 @@ def _result(evaluation: Evaluation) -> Table:
     labels = _labels(evaluation)
     made = table("candidate", "score", "probability", "rank", "", right=(1, 2, 3))
     style = "bold green" if len(evaluation.choice) == 1 else "yellow"
-    for j, rank in enumerate(_ranks(evaluation)):
+    for j, rank in enumerate(evaluation.ranks()):
         cells = (
             candidate(j, labels),
-            _number(evaluation.scores[j], ".2f", "unscored"),
+            _score(evaluation, j),
             _number(evaluation.probabilities[j], ".3f"),
             "-" if rank is None else str(rank),
             ", ".join(_remarks(evaluation, j)),
         )
         made.add_row(*(line(cell) for cell in cells), style=style if j in evaluation.choice else None)
     return made
+
+
+def _score(evaluation: Evaluation, j: int) -> str:
+    score = evaluation.scores[j]
+    return "unscored" if math.isnan(score) else f"{score:.2f}{top_of_scale(evaluation)}"
 
 
 def _remarks(evaluation: Evaluation, j: int) -> Iterator[str]:
@@ -266,13 +271,6 @@ def _remarks(evaluation: Evaluation, j: int) -> Iterator[str]:
         yield "= tied"
     if evaluation.statuses and evaluation.statuses[j] in ("skipped", "penalty", "duplicate"):
         yield evaluation.statuses[j]
-
-
-def _ranks(evaluation: Evaluation) -> list[int | None]:
-    """Rank of each candidate, 1 is best; equal scores share one, the unscored have none."""
-    sign = 1 if evaluation.scale.higher_is_better else -1
-    scores = [sign * float(score) for score in evaluation.scores]
-    return [None if math.isnan(own) else 1 + sum(other > own for other in scores) for own in scores]
 
 
 def _labels(evaluation: Evaluation) -> Mapping[str, int] | None:

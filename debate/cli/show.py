@@ -63,15 +63,16 @@ class _Results:
 def _opened(path: Path) -> Generator[_Results]:
     from debate.jobs.results import ResultsFile
     from debate.jobs.run_directory import RunDirectory
-    from debate.store import Store
 
     run = RunDirectory.read(path.parent)
     if run is not None and (run.store is not None or Path(run.store_url).is_file()):
-        with Store(run.store_url) as store:
+        with run.open_store() as store:
             record = store.read(run.name)
             yield _Results(path, record.evaluated(), lambda task_id: record.results(task_id=task_id))
         return
-    if not path.is_file():
+    if path.exists() and not path.is_file():
+        raise InputError("is no regular file", file=path, hint=f"give the {RESULTS_NAME} of a run, or its folder")
+    if not path.exists():
         raise InputError("there is no results file", file=path, hint=f"give the {RESULTS_NAME} of a run, or its folder")
     lines = list(ResultsFile(path).lines())
     yield _Results(
@@ -125,6 +126,7 @@ def _find_task(evalset: Path, evaluation: Evaluation) -> Task:
 def _show_list(found: _Results) -> None:
     from debate.cli.console import line, open_console, table
     from debate.cli.render_debate import chosen, row_style
+    from debate.evaluation import top_of_scale
 
     made = table("task", "status", "stopped", "rounds", "selected", "best", "score", right=(3, 4, 5, 6))
     made.columns[0].overflow = "fold"
@@ -137,7 +139,7 @@ def _show_list(found: _Results) -> None:
             str(evaluation.rounds_run),
             chosen(evaluation),
             ",".join(str(j + 1) for j in best),
-            "-" if selected is None else f"{evaluation.scores[selected]:.2f}",
+            "-" if selected is None else f"{evaluation.scores[selected]:.2f}{top_of_scale(evaluation)}",
         )
         made.add_row(*(line(cell) for cell in cells), style=row_style(evaluation, best))
     if not made.rows:

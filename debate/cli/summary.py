@@ -14,11 +14,11 @@ from rich.table import Table
 from debate.cli.console import escape_controls, line, open_console, table
 from debate.cli.progress import Progress, cached_share
 from debate.cli.render_debate import chosen, row_style
-from debate.evaluation import Evaluation
+from debate.evaluation import Evaluation, top_of_scale
 from debate.jobs.run_directory import RunDirectory
 from debate.scoring.reducers import step_accuracy
 from debate.statistics import Accuracy
-from debate.store import Store, StoredRun
+from debate.store import StoredRun
 from debate.store.queries import Totals
 from debate.store.serialization import group_of
 from debate.types import Task
@@ -33,7 +33,7 @@ def print_summary(folder: RunDirectory, totals: Totals, progress: Progress) -> N
     rows.columns[0].overflow = "fold"
     for column in rows.columns[1:]:
         column.no_wrap = True
-    with Store(folder.store_url) as store:
+    with folder.open_store() as store:
         record = store.read(folder.name)
         for group, found in _by_group(islice(record.results(), MAX_ROWS)):
             if group is not None:
@@ -67,6 +67,7 @@ def _by_group(results: Iterable[tuple[Task, Evaluation]]) -> Iterator[tuple[obje
 def _row(evaluation: Evaluation, best: Sequence[int]) -> tuple[str, ...]:
     selected, known = chosen(evaluation), ",".join(str(j + 1) for j in best)
     scores = " ".join("-" if score != score else f"{score:.1f}" for score in evaluation.scores.tolist())
+    scores += top_of_scale(evaluation)
     cv = f"{evaluation.cv[-1]:.2f}" if evaluation.cv and evaluation.cv[-1] == evaluation.cv[-1] else "-"
     stopped = evaluation.stop_reason or evaluation.status
     return evaluation.task_id, selected, known, scores, cv, str(evaluation.rounds_run), _STOPPED.get(stopped, stopped)

@@ -10,7 +10,7 @@ import inspect
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, create_model
 from pydantic.fields import FieldInfo
@@ -24,6 +24,7 @@ from debate.evaluators.base import Evaluator
 from debate.evaluators.debate.evaluator import DebateEvaluator
 from debate.flow import Call
 from debate.registry import BACKENDS, EVALUATORS, FORMATS
+from debate.scoring.tensor import Method
 from debate.settings import declarations
 from debate.types import Sampling
 from debate.yaml_files import Located, as_input_error, read_yaml
@@ -33,6 +34,8 @@ _SHARED = {"templates", "selection", "softmax_temperature", "retries", "ties"}
 """Settings of a debate that other evaluators have too; one that does not have it says so."""
 _SAMPLING = {{"max_tokens": "reply_tokens"}.get(each.name, each.name): each for each in declarations(Sampling)}
 """The settings of `Sampling` by their names here; `max_tokens` is the run's budget."""
+_GROUPS = ("members", "reserves", "judges")
+"""Parameters that hold further evaluators by name."""
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 
 
@@ -203,6 +206,18 @@ class RunSettings(_WithDebate):
             where = located or Located(values, {}, Path("command line"))
             raise as_input_error(found, where, cls, ConfigError) from None
 
+    def with_methods_of(self, identity: Any) -> RunSettings:
+        """These settings, with the method that a run was recorded with for each debate that is not given one.
+
+        identity: of the run, as `run.json` has it.
+        """
+        values, described = self.model_dump(exclude_unset=True), _entry(identity, "evaluator")
+        if self.evaluator == "debate":
+            values = {**_recorded_method(described), **values}
+        elif self.options:
+            values["options"] = _with_methods_of(described, self.options)
+        return self._checked(values, None)
+
     def make_evaluator(self) -> Evaluator:
         """The evaluator that these settings describe, checked: profile and templates are read here.
 
@@ -233,16 +248,49 @@ class RunSettings(_WithDebate):
             nobody = Scripted(_refuse, model="none" if self.model is None else model_folder(self.model))
             return {nobody.model: nobody}
         own = self.open_backend()
-        return {own.model: own} | {name: each.open_backend(name) for name, each in self.models.items()}
+        opened = {own.model: own} | {name: each.open_backend(name) for name, each in self.models.items()}
+        if evaluator is not None and (missing := sorted(evaluator.models - opened.keys())):
+            hint = f"name it: --models {missing[0]}={{backend: B, model: M}}, or under `models` in --config"
+            problem = (
+                f"{evaluator.name} asks for the model {missing[0]!r}, and the run has {', '.join(map(repr, opened))}"
+            )
+            raise ConfigError(problem, field="models", hint=hint)
+        return opened
 
     def given(self) -> dict[str, Any]:
         """What was set, as plain data by which `debate resume` makes the same settings again."""
         return self.model_dump(mode="json", exclude_unset=True)
 
 
+def _with_methods_of(described: Any, options: Mapping[str, Any]) -> dict[str, Any]:
+    """An evaluator's options, with the recorded method for each debate in it that is not given one."""
+    kept = dict(options)
+    if options.get("evaluator") == "debate":
+        kept = {**_recorded_method(described), **options}
+    for group in _GROUPS:
+        recorded_group = _entry(described, group)
+        for name, inner in _entry(options, group).items():
+            if isinstance(inner, dict):
+                made = _with_methods_of(_entry(recorded_group, name), cast("dict[str, Any]", inner))
+                kept[group] = {**kept[group], name: made}
+    return kept
+
+
+def _recorded_method(described: Any) -> dict[str, Any]:
+    """The method of a debate as an option; none where the record has none."""
+    method = _entry(described, "aggregation").get("method")
+    return {"method": method} if method in get_args(Method) else {}
+
+
+def _entry(data: Any, key: str) -> dict[str, Any]:
+    """The mapping at a key, or an empty one."""
+    found = cast("dict[str, Any]", data).get(key) if isinstance(data, dict) else None
+    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+
+
 def asks_models(evaluator: Evaluator) -> bool:
     """Whether an evaluator, or any of its members, asks a model: all do that do not say `asks_models = False`."""
-    groups = (getattr(evaluator, group, {}) for group in ("members", "reserves", "judges"))
+    groups = (getattr(evaluator, group, {}) for group in _GROUPS)
     members = [member for group in groups for member in group.values()]
     return any(map(asks_models, members)) if members else bool(getattr(evaluator, "asks_models", True))
 

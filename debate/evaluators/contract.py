@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Generator
-from typing import Any, cast
+from collections.abc import Callable, Generator
+from functools import cache
+from typing import Any, cast, get_type_hints
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from debate.errors import ConfigError, EvaluatorError
 from debate.evaluation import Evaluation, array_as_list
 from debate.evaluators.base import Evaluator, Footprint
 from debate.flow import Flow, RunContext
+from debate.settings import type_check
 from debate.types import Task
 
 _MEMBERS = ("name", "scale", "models", "flow", "footprint", "check", "describe")
@@ -68,11 +70,22 @@ def check_evaluation(found: object, task: Task) -> Evaluation:
         array = np.asarray(given := getattr(found, name))
         _require(array is given and array.dtype.kind in "fiu", f"`{name}` must be an array of numbers")
         _require(array.shape == (n,), f"`{name}` has shape {array.shape}, not ({n},): one for each candidate")
+    for name, check in _checks():
+        if not check(value := getattr(found, name)):
+            shown = f"{value!r:.80}"
+            raise EvaluatorError(f"`{name}` is {shown}, not {Evaluation.__annotations__[name]}")
     _require(len(found.statuses) in (0, n), f"there are {len(found.statuses)} `statuses` for {n} candidates")
     _require(found.selected is None or 0 <= found.selected < n, f"`selected` is {found.selected}, no candidate's index")
+    _require(all(0 <= j < n for j in found.tied), f"`tied` is {found.tied}, not some candidates' indices")
     _check_range(found)
     _check_details(found)
     return found
+
+
+@cache
+def _checks() -> list[tuple[str, Callable[[Any], bool]]]:
+    """The fields of an evaluation, each with the check of its type."""
+    return [(name, type_check(annotation)) for name, annotation in get_type_hints(Evaluation).items()]
 
 
 def _check_range(found: Evaluation) -> None:
@@ -85,6 +98,8 @@ def _check_range(found: Evaluation) -> None:
 
 
 def _check_details(found: Evaluation) -> None:
+    keys = [key for key in found.details if not isinstance(key, str)]  # pyright: ignore[reportUnnecessaryIsInstance]
+    _require(not keys, f"`details` must have texts as keys, got {keys[:1]}")
     try:
         json.dumps(dict(found.details), default=array_as_list)
     except (TypeError, ValueError, RecursionError) as error:

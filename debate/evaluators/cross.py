@@ -24,7 +24,7 @@ from debate.evaluators.ensemble import (
 )
 from debate.evaluators.result import build_evaluation
 from debate.flow import Flow, gather
-from debate.settings import REQUIRED, documented, setting
+from debate.settings import REQUIRED, check_value, documented, setting
 from debate.types import FloatArray, Task
 
 
@@ -59,6 +59,9 @@ class CrossEvaluator(EnsembleEvaluator):
         if self.rule == "exclude_self" and len(self.judges) < 2:
             problem = "needs two or more, so that each candidate has one that is not its author"
             raise ConfigError(problem, field="judges")
+        given: Mapping[str, object] = {} if isinstance(self.rule, str) else self.rule
+        for generator, judges in given.items():
+            check_value(f"rule.{generator}", judges, str | Sequence)
         for generator, judges in self._mapping.items():
             for judge in judges:
                 if judge not in self.judges:

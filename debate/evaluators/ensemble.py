@@ -99,9 +99,10 @@ class EnsembleEvaluator(BaseEvaluator):
 
 def rescale(evaluation: Evaluation, scale: Scale) -> FloatArray:
     """An evaluation's scores (J,) on `scale`, which is its own or 0..10 with 10 best."""
+    scores = evaluation.scale.hold(evaluation.scores)  # (J,)
     if evaluation.scale == scale:
-        return evaluation.scores
-    units = [10.0 * evaluation.scale.to_unit(score) for score in evaluation.scores.tolist()]
+        return scores
+    units = [10.0 * evaluation.scale.to_unit(score) for score in scores.tolist()]
     return np.array(units, dtype=np.float64)  # (J,); NaN stays NaN
 
 

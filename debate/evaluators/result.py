@@ -38,7 +38,7 @@ def build_evaluation(
     if failures is None:
         own = [judgment.failure for judgment in judgments if judgment.failure is not None]
         failures = [*own, *(failure for member in members for failure in member.failures)]
-    is_missing = np.isnan(scores)  # (J,)
+    scores, is_missing = evaluator.scale.hold(scores), np.isnan(scores)  # (J,) each
     if statuses is None:
         statuses = ["failed" if missing else "ok" for missing in is_missing]
     if n_turns is None and is_missing.all():

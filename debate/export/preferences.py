@@ -30,7 +30,8 @@ def _pairs(task: Task, evaluation: Evaluation, run: str, min_margin: float) -> S
     scored = [j for j, score in enumerate(scores) if not math.isnan(score)]
     if len(scored) < 2:
         return ["fewer than two candidates have a score"]
-    best = max(scored, key=lambda j: (scores[j], -j))
+    ranks = evaluation.ranks()
+    best = ranks.index(1)
     rows = [
         {
             "prompt": task.x,
@@ -43,8 +44,8 @@ def _pairs(task: Task, evaluation: Evaluation, run: str, min_margin: float) -> S
             "run": run,
         }
         for j in scored
-        if (margin := scores[best] - scores[j]) > 0
-        and margin >= min_margin
+        if ranks[j] != 1
+        and (margin := scores[best] - scores[j]) >= min_margin
         and task.candidates[j].text != task.candidates[best].text  # nothing to prefer
     ]
     return rows or ["no candidate is better than a different one by the margin"]

@@ -11,16 +11,22 @@ import json
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from errno import ELOOP
 from io import FileIO
 from itertools import islice
 from pathlib import Path
+from stat import S_ISREG
 from typing import Any, Self, cast
 
 from debate.errors import InputError, StoreError
 from debate.evaluation import Evaluation
-from debate.files import atomic_write
+from debate.files import PRIVATE_FILE, atomic_write
 
 RESUME_HINT = "everything is recorded in the store; fix this and run the same command again to continue"
+
+
+def _open_private(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK, PRIVATE_FILE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +81,13 @@ class ResultsFile:
         """
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = self.path.open("a+b", buffering=0)
+            self._file = FileIO(self.path, "a+", opener=_open_private)
         except OSError as error:
-            raise InputError(f"cannot be written: {error.strerror}", file=self.path) from None
+            problem = "is a link, which is not followed" if error.errno == ELOOP else error.strerror
+            raise InputError(f"cannot be written: {problem}", file=self.path) from None
         try:
+            if not S_ISREG(os.fstat(self._file.fileno()).st_mode):
+                raise InputError("is no regular file", file=self.path)
             self._lock(self._file)
             self._end_with_a_complete_line(self._file)
         except BaseException:
@@ -119,7 +128,7 @@ class ResultsFile:
         Raises:
             StoreError: when they cannot be written.
         """
-        with atomic_write(self.path, RESUME_HINT) as temporary:
+        with atomic_write(self.path, RESUME_HINT, PRIVATE_FILE) as temporary:
             with temporary.open("wb") as stream:
                 stream.writelines(line.encode("utf-8") + b"\n" for line in lines)
             # The lock belongs to the file that is replaced, so the new one is locked before it takes the name.

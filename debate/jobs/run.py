@@ -14,7 +14,7 @@ import itertools
 import time
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
 from typing import Any, Protocol
@@ -25,7 +25,7 @@ from debate.config.settings import RunSettings
 from debate.dataset.build import LocatedTask
 from debate.dataset.evalset import EvalSet
 from debate.engine import Engine
-from debate.errors import BackendUnavailableError, ConfigError, TaskError
+from debate.errors import BackendUnavailableError, ConfigError, InputError, StoreError, TaskError
 from debate.evaluation import Evaluation
 from debate.evaluators.base import Evaluator, check_task
 from debate.evaluators.debate import DebateEvaluator
@@ -36,7 +36,7 @@ from debate.jobs.run_directory import RunDirectory
 from debate.runtime.limits import Budget
 from debate.runtime.run_registry import settings_digest
 from debate.runtime.runner import Retriever, Runner
-from debate.sql.connect import without_password
+from debate.sql.connect import normalize_url, sqlite_file, without_password
 from debate.store import Store, StoredRun
 from debate.store.queries import Totals
 from debate.types import Task
@@ -95,31 +95,51 @@ class Run:
             BudgetExceededError: when a budget is used up; what was finished is kept.
             StoreError: when something could not be recorded; what was recorded before is kept.
         """
-        folder = self._folder(watcher)
-        makes_store = folder.store is None and not Path(folder.store_url).exists()
-        memory, seed = self.settings.memory, self.settings.seed
         models = {name: backend.model for name, backend in backends.items()}
+        memory, seed = self.settings.memory, self.settings.seed
         identity: dict[str, Any] = {"evaluator": self.evaluator.describe(), "models": models}
         if memory is not None:
-            identity["memory"] = without_password(memory)
+            identity["memory"] = without_password(memory, "memory")
+        folder = self._folder(watcher)
+        self._check(backends, folder)
+        folder.claim()
+        is_new_store = folder.store is None and not Path(folder.store_url).exists()
         try:
-            with Store(folder.store_url) as store:
+            with self._open_store(folder) as store:
                 record = store.run(folder.name, identity, seed=seed)
                 session = _Session(self, backends, watcher, folder, store, record)
+                session.refuse_unknown_results()
                 session.read_evalset()
                 if self.fork and folder.is_new:
                     session.inherit()
                 folder.write(seed=seed, today=record.context.today, identity=identity)
+                record.note(settings=folder.kept_settings)
                 session.run_to_the_end()
                 return folder, record.totals()
-        except TaskError:  # the run could not begin
-            if makes_store:
+        except InputError:
+            if is_new_store and folder.is_new:  # the run could not begin
                 folder.remove_store()
             raise
+
+    def _check(self, backends: Mapping[str, Backend], folder: RunDirectory) -> None:
+        """Find the faults of the settings before anything is made."""
+        Engine(backends).check(self.evaluator)
+        settings_digest(self.evaluator)
+        if sqlite_file(url := normalize_url(folder.store_url)) is None and url.get_backend_name() == "sqlite":
+            raise ConfigError("a store in memory ends with the run", field="store", hint="give a file")
+        if self.settings.memory not in (None, BUILT_IN):
+            normalize_url(self.settings.memory, "memory")
+
+    def _open_store(self, folder: RunDirectory) -> Store:
+        """The store, which is made for a run that has recorded nothing yet."""
+        is_lost = not folder.is_new and (self.evalset is None or folder.has_results)
+        return folder.open_store() if is_lost else Store(folder.store_url)
 
     def _folder(self, watcher: RunListener) -> RunDirectory:
         found, store = RunDirectory.read(self.folder), self.settings.store
         if found is not None and store is not None and not found.is_stored_in(store):
+            if found.is_blank():
+                return replace(found, store=store)
             was = found.store or "in the folder"
             raise ConfigError(f"this run's store is {was}", field="store", hint="give another --out, or that --store")
         if self.fork:
@@ -143,6 +163,16 @@ class _Session:
     record: StoredRun
     remarks: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     """What is odd about tasks of the eval set, with their places."""
+
+    def refuse_unknown_results(self) -> None:
+        """Check that the store knows what stands in the file of results, which is to be written anew from it."""
+        results = ResultsFile(self.folder.results)
+        if not results.path.exists() or results.n_lines() <= len(known := self.record.evaluated(every=True)):
+            return
+        if unknown := sorted(results.finished() - {*known}):
+            more = f" and {len(unknown) - 1} more" if len(unknown) > 1 else ""
+            problem = f"{results.path}: the run's store does not know the result of {unknown[0]!r}{more}"
+            raise StoreError(problem, hint="put the store back, or give another --out; nothing was changed")
 
     def read_evalset(self) -> None:
         """Take the tasks into the run, unless it has read the very same eval set before."""
@@ -177,7 +207,7 @@ class _Session:
     def inherit(self) -> None:
         """Take over the answers of the run that this one was forked from."""
         parent = RunDirectory.existing(self.run.folder)
-        with nullcontext(self.store) if parent.store is not None else Store(parent.store_url) as other:
+        with nullcontext(self.store) if parent.store is not None else parent.open_store() as other:
             count = self.record.inherit(other.read(parent.name))
         self.watcher.note(f"{count} recorded answers of {parent.path} are used where they fit")
 

@@ -11,13 +11,31 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Self
 
-import debate
-from debate.errors import ConfigError, InputError
-from debate.files import write_text
-from debate.registry import version_of
-from debate.sql.connect import without_password
+from pydantic import BaseModel, ValidationError
+from pydantic import ConfigDict as ModelConfig
 
-STORE_FILE = "run.sqlite"
+import debate
+from debate.errors import ConfigError, InputError, StoreError
+from debate.files import PRIVATE_FILE, PRIVATE_FOLDER, write_text
+from debate.registry import version_of
+from debate.sql.connect import normalize_url, sqlite_file, without_password
+from debate.store import Store
+from debate.store.identity import differences
+from debate.yaml_files import Located, as_input_error
+
+RECORD_FILE, STORE_FILE, RESULTS_FILE = "run.json", "run.sqlite", "results.jsonl"
+
+
+class _Record(BaseModel):
+    """What is read of a `run.json`."""
+
+    model_config = ModelConfig(strict=True)
+
+    run: str
+    store: str | None
+    settings: dict[str, Any] | None
+    evalset: dict[str, Any] | None
+    identity: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +47,7 @@ class RunDirectory:
         store: the store's address; None is `run.sqlite` in the folder.
         settings: the settings that were given, by which `debate resume` goes on.
         evalset: what was read, for people and for `debate resume`.
+        identity: the evaluator and the models, as they were when the run was last worked on.
     """
 
     path: Path
@@ -36,6 +55,7 @@ class RunDirectory:
     store: str | None = None
     settings: Mapping[str, Any] | None = None
     evalset: Mapping[str, Any] | None = None
+    identity: Mapping[str, Any] | None = None
 
     @classmethod
     def new(cls, path: Path, store: str | None = None) -> Self:
@@ -49,15 +69,18 @@ class RunDirectory:
         Raises:
             InputError: when `run.json` is not one of ours.
         """
-        file = path / "run.json"
+        file = path / RECORD_FILE
         try:
-            record = json.loads(file.read_text(encoding="utf-8"))
-            return cls(path, record["run"], record["store"], record["settings"], record["evalset"])
+            found = json.loads(file.read_text(encoding="utf-8"))
+            json.dumps(found, ensure_ascii=False).encode()  # half a surrogate pair can be written nowhere
+            record = _Record.model_validate(found)
         except (FileNotFoundError, NotADirectoryError):
             return None
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            reason = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
-            raise InputError(f"is not the record of a run: {reason}", file=file) from None
+        except ValidationError as error:
+            raise as_input_error(error, Located(None, {}, file), _Record, InputError) from None
+        except (OSError, ValueError, RecursionError) as error:
+            raise InputError(f"is not the record of a run: {error}", file=file) from None
+        return cls(path, record.run, record.store, record.settings, record.evalset, record.identity)
 
     @classmethod
     def existing(cls, path: Path) -> Self:
@@ -75,6 +98,45 @@ class RunDirectory:
         """Where its store is."""
         return self.store or str(self.path / STORE_FILE)
 
+    def open_store(self) -> Store:
+        """Open its store.
+
+        Raises:
+            StoreError: where there is none, or it does not hold the run; or as `Store`.
+        """
+        file = sqlite_file(normalize_url(self.store_url))
+        if file is not None and not file.exists():
+            raise StoreError(f"{file}: the store of the run in {self.path} is gone", hint=self._lost)
+        store = Store(self.store_url)
+        if self.name in store.runs():
+            return store
+        store.close()
+        raise StoreError(f"{store.place}: the store does not hold the run {self.name!r}", hint=self._lost)
+
+    def changes(self) -> list[str]:
+        """How its settings differ from those that its store has of it; none where the store has none.
+
+        Raises:
+            StoreError: as `open_store`.
+        """
+        with self.open_store() as store:
+            recorded = store.read(self.name).about.get("settings")
+        return [] if recorded is None else differences(recorded, self.kept_settings)
+
+    @property
+    def _lost(self) -> str:
+        return f"put the store back, or give another --out; {self.results} is left as it is"
+
+    def is_blank(self) -> bool:
+        """Whether it holds no results, and its store, as far as it can be read, holds no answers and no evaluations."""
+        if self.has_results:
+            return False
+        file = sqlite_file(normalize_url(self.store_url))
+        if file is not None and not file.exists():
+            return True
+        with Store(self.store_url) as store:
+            return self.name not in store.runs() or not store.read(self.name).has_answers()
+
     def is_stored_in(self, store: str) -> bool:
         """Whether that address is its store's, passwords apart."""
         return self.store is not None and without_password(store) == without_password(self.store)
@@ -82,12 +144,36 @@ class RunDirectory:
     @property
     def results(self) -> Path:
         """The file of its results."""
-        return self.path / "results.jsonl"
+        return self.path / RESULTS_FILE
+
+    @property
+    def has_results(self) -> bool:
+        """Whether the file of its results holds anything."""
+        return self.results.exists() and self.results.stat().st_size > 0
 
     @property
     def is_new(self) -> bool:
         """Whether no run has been written down here."""
-        return not (self.path / "run.json").exists()
+        return not (self.path / RECORD_FILE).exists()
+
+    def claim(self) -> None:
+        """Make the folder, which its owner alone can read.
+
+        Raises:
+            InputError: before anything is made, where a file of the run's names is a link, or is not a run's.
+        """
+        for file in (self.path / RECORD_FILE, self.path / STORE_FILE, self.results):
+            if file.is_symlink():
+                raise InputError("is a link, which is not followed", file=file, hint="give another --out, or remove it")
+            if file.exists() and not file.is_file():
+                raise InputError("is no regular file", file=file, hint="give another --out, or move it away")
+        if self.is_new and self.has_results and not (self.path / STORE_FILE).exists():
+            problem = f"is not of a run: there is no {RECORD_FILE} beside it"
+            raise InputError(problem, file=self.results, hint="give another --out, or move it away")
+        try:
+            self.path.mkdir(PRIVATE_FOLDER, parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"cannot be made: {error.strerror}", file=self.path) from None
 
     def remove_store(self) -> None:
         """Remove the store of a run that could not begin, and the folder if nothing else is in it."""
@@ -105,12 +191,19 @@ class RunDirectory:
         record = {
             "run": self.name,
             "store": None if self.store is None else without_password(self.store),
-            "settings": {key: value for key, value in (self.settings or {}).items() if key != "store"},
+            "settings": self.kept_settings,
             "evalset": self.evalset,
             **more,
             "versions": versions(),
         }
-        write_text(self.path / "run.json", json.dumps(record, indent=2, ensure_ascii=False, default=str) + "\n")
+        text = json.dumps(record, indent=2, ensure_ascii=False, default=str) + "\n"
+        write_text(self.path / RECORD_FILE, text, PRIVATE_FILE)
+
+    @property
+    def kept_settings(self) -> dict[str, Any]:
+        """The settings as they are written down: without the store, which has a place of its own, and passwords."""
+        kept = {key: value for key, value in (self.settings or {}).items() if key != "store"}
+        return {**kept, **({"memory": without_password(kept["memory"])} if kept.get("memory") else {})}
 
     def fork(self) -> RunDirectory:
         """The next free folder beside this one: `NAME-2`, `NAME-3`, ..."""

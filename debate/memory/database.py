@@ -133,6 +133,7 @@ class Database:
         is_sqlite = self.url.get_backend_name() == "sqlite"
         # A database in memory is a single connection, for one thread at a time.
         self._alone: AbstractContextManager[Any] = threading.RLock() if is_sqlite and not self.file else nullcontext()
+        SCHEMA.check(self.url)
         self._engine = connect(self.url, "memory", ["secure_delete=ON"])
         # All that one transaction reads is of one moment; in SQLite it always is.
         level: Any = {} if is_sqlite else {"isolation_level": "REPEATABLE READ"}

@@ -12,8 +12,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-import numpy as np
-
 from debate.errors import ReplyError
 from debate.evaluation import Evaluation
 from debate.flow import Completion, Flow, Generate, Parsed, Prompt, Segment, generate_parsed
@@ -22,6 +20,7 @@ from debate.memory.store import MemoryStore
 from debate.parsing.json_extract import extract_json
 from debate.parsing.json_values import Number
 from debate.parsing.schema import bounded_text, number_in, object_of
+from debate.selection import keep_best, tied_best
 from debate.templates import Templates, Trusted, delimiter_of
 from debate.types import Memory, Sampling, Task, Turn
 
@@ -108,9 +107,9 @@ def _collection(profile: str, persona: Mapping[str, Any]) -> str:
 
 def _conclusion(task: Task, turn: Turn) -> str:
     scores = turn.scores.mean(axis=1)  # (J,); NaN for candidates that were not shown to the agent
-    best, worst = int(np.nanargmax(scores)), int(np.nanargmin(scores))
+    (best,), (worst,) = keep_best(scores, 1), keep_best(scores, 1, higher_is_better=False)
     said = [f'Asked "{_short(task.x)}", I found "{_short(task.candidates[best].text)}" best: {turn.comments[best]}']
-    if scores[worst] < scores[best]:
+    if worst not in (best, *tied_best(scores)):
         said.append(f'Worst was "{_short(task.candidates[worst].text)}": {turn.comments[worst]}')
     return " ".join(said)
 

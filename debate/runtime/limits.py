@@ -14,11 +14,15 @@ from collections.abc import Callable
 from typing import Self
 
 from debate.backends.base import Capacity
-from debate.errors import BudgetExceededError, ConfigError
+from debate.errors import BudgetExceededError
 from debate.evaluators.base import Footprint
 from debate.flow import Completion
+from debate.settings import check_value
 
 _ENOUGH_REPLIES = 32
+_HINT = (
+    "what is recorded is kept: with a larger budget the same command, or the same call under the same `run`, goes on"
+)
 
 
 class Admission:
@@ -100,11 +104,8 @@ class Budget:
         spent: int = 0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        for name, value in (("tokens", tokens), ("seconds", seconds)):
-            if value is not None and value <= 0:
-                raise ConfigError(f"must be above 0, or None, got {value}", field=name)
-        self.tokens = tokens
-        self.seconds = seconds
+        self.tokens: int | None = check_value("tokens", tokens, int | None, gt=0)
+        self.seconds: float | None = check_value("seconds", seconds, float | None, gt=0)
         self.spent = spent
         self._clock = clock
         self._began = clock()
@@ -117,11 +118,9 @@ class Budget:
         """
         if self.tokens is not None and self.spent >= self.tokens:
             message = f"the run's budget of {self.tokens:,} tokens is used up ({self.spent:,})"
-            raise BudgetExceededError(message, hint="the same command with a larger one goes on from here")
+            raise BudgetExceededError(message, hint=_HINT)
         if self.seconds is not None and self._clock() - self._began >= self.seconds:
-            raise BudgetExceededError(
-                f"the run's {self.seconds:g} seconds are over", hint="the same command goes on from here"
-            )
+            raise BudgetExceededError(f"the run's {self.seconds:g} seconds are over", hint=_HINT)
 
     def spend(self, completion: Completion) -> None:
         """Count a reply; one out of a cache costs nothing."""

@@ -14,6 +14,7 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from debate.selection import level_ties
 from debate.types import FloatArray, Scale, check_choice, score_array
 
 Rule = Literal["mean", "weighted", "worst"]
@@ -186,8 +187,8 @@ def rank_correlation(a: Scores, b: Scores, method: RankMethod = "spearman") -> C
 
 
 def average_ranks(values: FloatArray) -> FloatArray:
-    """Ranks from 0 for the lowest; equal values share the mean of their ranks. (n,) -> (n,), nothing NaN."""
-    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
+    """Ranks from 0 for the lowest; tied values share the mean of their ranks. (n,) -> (n,), nothing NaN."""
+    _, inverse, counts = np.unique(level_ties(values), return_inverse=True, return_counts=True)
     first = np.cumsum(counts) - counts  # (distinct,)
     return (first + (counts - 1) / 2)[inverse]
 
@@ -199,4 +200,5 @@ def _places(values: FloatArray) -> FloatArray:
 
 def _orders(values: FloatArray) -> FloatArray:
     """The order of every pair: 1, 0 for a tie, or -1; (n, n)."""
-    return np.sign(values[:, None] - values[None, :])
+    levelled = level_ties(values)  # (n,)
+    return np.sign(levelled[:, None] - levelled[None, :])

@@ -26,9 +26,9 @@ def normalize_tensor(S: ArrayLike, weights: ArrayLike, method: Method = "article
         weighted_mean   1 / (R*I*sum(w))  * sum_{r,i,k} weights[k] * S[r, i, j, k]
         mk1             1 / (R*I)         * sum_{r,i,k} weights[k] * S[r, i, j, k]
 
-    `article` is the normalized score of "TextEvolve Evaluate" (Yucha 2024); with weights in [0, 1] it lies in 0..10.
-    `weighted_mean` lies in 0..10 for any weights that are not negative. `mk1` is what the article's first reference
-    notebook computes; it lies in 0..10*K.
+    `article` is the normalized score of "TextEvolve Evaluate" (Yucha 2024). `mk1` is what the article's first
+    reference notebook computes. `weighted_mean`, the default of a debate, lies in 0..10 for any weights that are not
+    negative; the highest score of the other two follows from the weights, see `highest_score`. All three rank alike.
 
     An agent scored a candidate in a round if all K cells are there. With cells missing, the mean runs over the agents
     that scored the candidate, within each round, and then over the rounds in which at least `quorum` of them did.
@@ -55,6 +55,20 @@ def normalize_tensor(S: ArrayLike, weights: ArrayLike, method: Method = "article
     if not np.isfinite(scores[enough.any(axis=0)]).all():
         raise ValueError("the scores and weights are too large: their weighted sum is beyond a float")
     return scores
+
+
+def highest_score(weights: ArrayLike, method: Method = "article", highest: float = 10.0) -> float:
+    """What `normalize_tensor` makes of a candidate that has `highest` in every cell: the end of the scores' scale.
+
+    With weights 1, 0.5 and 0.5 and cells of 10 it is 6.67 for `article`, 20 for `mk1`, and 10 for `weighted_mean`.
+
+    weights: (K,), finite, not negative.
+    """
+    check_choice("method", method, Method)
+    if method == "weighted_mean":
+        return highest
+    each: list[float] = np.asarray(weights, dtype=np.float64).tolist()  # (K,)
+    return highest * math.fsum(each) / (len(each) if method == "article" else 1)
 
 
 def softmax(scores: ArrayLike, temperature: float = 1.0) -> FloatArray:

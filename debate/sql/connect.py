@@ -6,6 +6,7 @@ nothing behind.
 
 from __future__ import annotations
 
+import os
 import shutil
 import sqlite3
 import time
@@ -18,6 +19,7 @@ from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.pool import StaticPool
 
 from debate.errors import ConfigError, StoreError
+from debate.files import make_private_file
 
 BUSY_SECONDS = 30
 """How long a writer waits for another process's transaction."""
@@ -26,6 +28,8 @@ FAULTS = (SQLAlchemyError, sqlite3.Error)
 READ_ONLY = "debate_read_only"
 """Execution option of an engine whose transactions only look; others take SQLite's write lock when they begin."""
 _HINT = "sqlite:///PATH, a path, or postgresql://USER@HOST/NAME"
+_SECRETS = {"password", "sslpassword"}
+"""What libpq takes in an address's query and nobody is to see."""
 
 
 def normalize_url(url: str, field: str = "store") -> URL:
@@ -36,31 +40,41 @@ def normalize_url(url: str, field: str = "store") -> URL:
     """
     if "://" not in url:
         return URL.create("sqlite", database=str(Path(url).expanduser()))
-    try:
-        parsed = make_url(url)
-    except ArgumentError:
-        raise ConfigError(f"is not the address of a database: {url!r}", field=field, hint=_HINT) from None
+    parsed = _parsed(url, field)
     if parsed.drivername in ("postgresql", "postgres"):
         return parsed.set(drivername="postgresql+psycopg")
-    if parsed.get_backend_name() not in ("sqlite", "postgresql"):
-        raise ConfigError(f"{parsed.get_backend_name()!r} is not supported", field=field, hint=_HINT)
+    name, backend = parsed.drivername, parsed.get_backend_name()
+    if backend != "postgresql" and name not in ("sqlite", "sqlite+pysqlite"):
+        raise ConfigError(f"{name!r} is not supported", field=field, hint=_HINT)
     return parsed
 
 
+def _parsed(url: str, field: str) -> URL:
+    try:
+        return make_url(url)
+    except (ArgumentError, ValueError):  # its text is not shown: it may hold a password
+        raise ConfigError("is not the address of a database", field=field, hint=_HINT) from None
+
+
 def described(url: URL) -> str:
-    """The place for messages: the file, or the address without its password."""
+    """The place for messages: the file, or the address without its passwords."""
     if url.get_backend_name() != "sqlite":
-        return url.render_as_string(hide_password=True)
+        return _bare(url).render_as_string()
     return url.database or "in memory"
 
 
-def without_password(url: str) -> str:
-    """The address as it may be written down; psycopg takes a password from PGPASSWORD or ~/.pgpass too."""
-    if "://" not in url:
-        return url
-    full = make_url(url)
-    bare = URL.create(full.drivername, full.username, None, full.host, full.port, full.database, full.query)
-    return bare.render_as_string()
+def without_password(url: str, field: str = "store") -> str:
+    """The address as it may be written down; psycopg takes a password from PGPASSWORD or ~/.pgpass too.
+
+    Raises:
+        ConfigError: for an address that cannot be read; names `field`.
+    """
+    return url if "://" not in url else _bare(_parsed(url, field)).render_as_string()
+
+
+def _bare(url: URL) -> URL:
+    query = {key: value for key, value in url.query.items() if key not in _SECRETS}
+    return URL.create(url.drivername, url.username, None, url.host, url.port, url.database, query)
 
 
 def free_space(url: URL) -> str:
@@ -113,14 +127,17 @@ def connect(url: URL, field: str = "store", pragmas: Sequence[str] = ()) -> Engi
 
 def _sqlite(url: URL, pragmas: Sequence[str]) -> Engine:
     file = sqlite_file(url)
+    if file is not None and is_read_only(file):
+        return create_engine(url, creator=lambda: read_only(file)).execution_options(**{READ_ONLY: True})
     arguments: dict[str, Any] = {"connect_args": {"timeout": BUSY_SECONDS, "check_same_thread": False}}
     if file is None:
         arguments["poolclass"] = StaticPool
     else:
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
+            make_private_file(file)
         except OSError as error:
-            raise StoreError(f"{file}: its folder cannot be made: {error.strerror}") from None
+            raise StoreError(f"{file}: cannot be made: {error.strerror}") from None
     engine = create_engine(url, **arguments)
 
     def prepare(connection: Any, record: object) -> None:
@@ -132,6 +149,19 @@ def _sqlite(url: URL, pragmas: Sequence[str]) -> Engine:
     event.listen(engine, "connect", prepare)
     event.listen(engine, "begin", _begin)
     return engine
+
+
+def is_read_only(file: Path) -> bool:
+    """Whether a file is there that can be read and not written, or whose folder takes no log beside it."""
+    return file.exists() and not (os.access(file, os.W_OK) and os.access(file.parent, os.W_OK))
+
+
+def read_only(file: Path) -> sqlite3.Connection:
+    """A connection that only looks, also where no log can be made beside the file."""
+    address = f"{file.resolve().as_uri()}?mode=ro"
+    is_whole = not Path(f"{file}-wal").exists()  # else what was committed last stands in the log
+    options: dict[str, Any] = {"uri": True, "isolation_level": None, "check_same_thread": False}
+    return sqlite3.connect(address + "&immutable=1" * is_whole, timeout=BUSY_SECONDS, **options)
 
 
 def _use_wal(connection: Any) -> None:

@@ -6,19 +6,24 @@ Everything happens in one transaction: a migration that is cut off leaves the ol
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
-from sqlalchemy import Column, Connection, MetaData, String, Table, func, inspect, select, text
+from sqlalchemy import URL, Column, Connection, MetaData, String, Table, func, inspect, select, text
 
 from debate.errors import StoreError
-from debate.sql.connect import described, sqlite_file
+from debate.files import make_private_file
+from debate.sql.connect import described, read_only, sqlite_file
 
+_KINDS = (("runs", "alembic_version"), ("memory_about", "memory_version"))
+"""Marker and version table of our stores, which may share a database."""
 _LOCK = 0x646562617465
 """Key of PostgreSQL's advisory lock under which tables are made."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Schema:
     """The schema of one kind of store. Several kinds can share a database, each with a version table of its own.
 
@@ -40,21 +45,43 @@ class Schema:
     version_table: str = "alembic_version"
     unversioned: str | None = None
 
+    def check(self, url: URL) -> None:
+        """Look at a database before anything in it is touched.
+
+        Raises:
+            StoreError: for a SQLite file that is somebody else's, or none.
+        """
+        file = sqlite_file(url)
+        if file is None or not file.exists() or not file.stat().st_size:
+            return
+        try:
+            with closing(read_only(file)) as connection:
+                rows = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+        except sqlite3.Error as error:
+            raise StoreError(f"{file}: {error}", hint="give another database") from None
+        names = {str(name) for (name,) in rows}
+        is_ours = any({marker, version} <= names for marker, version in _KINDS) or self.marker in names
+        if names and not is_ours:
+            raise StoreError(f"{file}: is a database of something else", hint="give another database")
+
     def revision(self, connection: Connection) -> str | None:
         """The migration that the database stands at; None for an empty one.
 
         Raises:
             StoreError: when the marker table is not ours.
         """
-        tables = inspect(connection)
-        if tables.has_table(self.version_table):
-            return connection.execute(text(f"SELECT version_num FROM {self.version_table}")).scalar()
+        tables, place = inspect(connection), described(connection.engine.url)
         if not tables.has_table(self.marker):
             return None
+        if tables.has_table(self.version_table):
+            return connection.execute(text(f"SELECT version_num FROM {self.version_table}")).scalar()
         if self.unversioned is None:
-            place = described(connection.engine.url)
             raise StoreError(f"{place}: holds a table `{self.marker}` that is not ours", hint="give another database")
         return self.unversioned
+
+    @cached_property
+    def _known(self) -> set[str]:
+        return {path.name.partition("_")[0] for path in (self.folder / "versions").glob("[0-9]*.py")}
 
     def migrate(self, connection: Connection) -> None:
         """Make or update the tables. A SQLite file of an older version is copied first, to `FILE.REVISION.bak`.
@@ -65,19 +92,21 @@ class Schema:
         if connection.dialect.name == "postgresql":  # two processes may make the tables at once
             connection.execute(select(func.pg_advisory_xact_lock(_LOCK)))
         before = self.revision(connection)
+        place = described(connection.engine.url)
         if before == self.head:
             return
         if before is None:
             self._make(connection)
-        elif before < self.head:
+        elif before in self._known:
             _back_up(connection, before)
             self._upgrade(connection, before)
-        else:
+        elif before.isdecimal() and before > self.head:
             raise StoreError(
-                f"{described(connection.engine.url)}: was written by a newer version "
-                f"(schema {before}, this one knows {self.head})",
+                f"{place}: was written by a newer version (schema {before}, this one knows {self.head})",
                 hint="pip install --upgrade debate-eval",
             )
+        else:
+            raise StoreError(f"{place}: has a schema that no version has: {before!r}", hint="give another database")
 
     def _make(self, connection: Connection) -> None:
         self.tables.create_all(connection)
@@ -103,5 +132,6 @@ class Schema:
 
 def _back_up(connection: Connection, before: str) -> None:
     if (file := sqlite_file(connection.engine.url)) is not None:
-        with sqlite3.connect(file) as source, sqlite3.connect(f"{file}.{before}.bak") as target:
+        make_private_file(copy := Path(f"{file}.{before}.bak"))
+        with sqlite3.connect(file) as source, sqlite3.connect(copy) as target:
             source.backup(target)

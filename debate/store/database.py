@@ -99,6 +99,7 @@ class Database:
         return work.done
 
     def _opened(self) -> Engine:
+        SCHEMA.check(self.url)
         engine = connect(self.url)
         try:
             with engine.begin() as connection:

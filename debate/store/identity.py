@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, cast
 
 AGGREGATION = "aggregation"
@@ -19,29 +20,51 @@ def prompt_identity(data: Any) -> Any:
 
 
 def differences(before: Any, now: Any) -> list[str]:
-    """`KEY was A, is B` for every dotted key that differs, in order of the keys."""
-    was, is_now = _flat(before), _flat(now)
-    changed = [key for key in sorted({*was, *is_now}) if was.get(key, _MISSING) != is_now.get(key, _MISSING)]
-    return [f"{key} was {_shown(was.get(key, _MISSING))}, is {_shown(is_now.get(key, _MISSING))}" for key in changed]
+    """`KEY: A -> B` for every dotted key that differs, in order of the keys.
+
+    What follows from a name that differs is left out: another profile has other personas.
+    """
+    return list(_differing(before, now, ""))
 
 
 _MISSING = object()
+_FOLLOWS: dict[str, set[str]] = {"profile": {"personas", "components"}}
+"""Keys beside a name that say what is named; beside `evaluator` that is every key."""
+_LONGEST = 60
+"""Characters of a value that are shown."""
+
+
+def _differing(before: Any, now: Any, key: str) -> Iterator[str]:
+    was, is_now = _keyed(before), _keyed(now)
+    if before == now:
+        return
+    if was is None or is_now is None:
+        yield f"{key.removeprefix('evaluator.')}: {_shown(before)} -> {_shown(now)}"
+        return
+    if key == "models" and len(was) == len(is_now) == 1:
+        was, is_now, key = {"model": next(iter(was.values()))}, {"model": next(iter(is_now.values()))}, ""
+    names = {*was, *is_now}
+    if isinstance(was.get("evaluator"), str) and was["evaluator"] != is_now.get("evaluator"):
+        names = {"evaluator"}
+    for name, follows in _FOLLOWS.items():
+        if was.get(name) != is_now.get(name):
+            names -= follows
+    for name in sorted(names):
+        inner = f"{key}.{name}" if key else name
+        yield from _differing(was.get(name, _MISSING), is_now.get(name, _MISSING), inner)
+
+
+def _keyed(data: Any) -> dict[str, Any] | None:
+    """A mapping as it is and a list by its positions; None for anything else."""
+    if isinstance(data, list | tuple):
+        return {str(n): item for n, item in enumerate(cast("list[Any]", data))}
+    return cast("dict[str, Any]", data) if isinstance(data, dict) else None
 
 
 def _shown(value: Any) -> str:
     if value is _MISSING:
         return "not there"
-    text = repr(value)
-    return text if len(text) <= 120 else f"{text[:80]}... ({len(text)} characters)"
-
-
-def _flat(data: Any, prefix: str = "") -> dict[str, Any]:
-    """Nested mappings and lists as one mapping of dotted keys."""
-    if isinstance(data, list | tuple):
-        data = {str(n): item for n, item in enumerate(cast("list[Any]", data))}
-    if not isinstance(data, dict):
-        return {prefix: data}
-    flat: dict[str, Any] = {}
-    for key, value in cast("dict[str, Any]", data).items():
-        flat |= _flat(value, f"{prefix}.{key}" if prefix else key)
-    return flat
+    if (inner := _keyed(value)) is not None:
+        return f"{len(inner)} entries"
+    text = value if isinstance(value, str) and value.isprintable() and value else repr(value)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}... ({len(text)} characters)"

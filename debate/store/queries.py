@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import Connection, and_, func, select
+from sqlalchemy import Connection, and_, delete, func, select
 
 from debate.evaluation import Evaluation
 from debate.journal import Answer
 from debate.statistics import Accuracy
 from debate.store.fork import INHERITED, Inherited
 from debate.store.serialization import WITH_TEXT, as_answer
-from debate.store.tables import CALLS, EVALUATIONS, TASKS, TEXTS
+from debate.store.tables import CALLS, EVALUATIONS, TASKS, TEXTS, TURNS
 from debate.store.task_journal import Kept
 from debate.types import Usage, Verdict
 
@@ -36,6 +36,19 @@ def kept_answers(
             found = kept.setdefault(row.position, {})
             found[row.address, row.attempt] = Kept(row.retry_generation, row.prompt_hash, answer)
     return kept, dict(inherited)
+
+
+def has_answers(connection: Connection, run_id: int) -> bool:
+    """Whether a model's reply or an evaluation is recorded: what has neither may be begun anew."""
+    reply = select(CALLS.c.run_id).where(CALLS.c.run_id == run_id, CALLS.c.text_hash.is_not(None))
+    evaluation = select(EVALUATIONS.c.run_id).where(EVALUATIONS.c.run_id == run_id)
+    return any(connection.execute(query.limit(1)).first() is not None for query in (reply, evaluation))
+
+
+def delete_records(connection: Connection, run_id: int) -> None:
+    """Delete the tasks of a run and everything that is recorded of them."""
+    for table in (TURNS, EVALUATIONS, CALLS, TASKS):
+        connection.execute(delete(table).where(table.c.run_id == run_id))
 
 
 def kept_evaluation(data: str) -> Evaluation:

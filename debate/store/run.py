@@ -17,7 +17,15 @@ from debate.flow import RunContext
 from debate.statistics import Accuracy
 from debate.store.database import Database
 from debate.store.fork import calls_after, take_over
-from debate.store.queries import Totals, accuracy_by_group, kept_answers, kept_evaluation, totals
+from debate.store.queries import (
+    Totals,
+    accuracy_by_group,
+    delete_records,
+    has_answers,
+    kept_answers,
+    kept_evaluation,
+    totals,
+)
 from debate.store.serialization import as_task, task_data
 from debate.store.tables import CALLS, EVALUATIONS, RUNS, TASKS
 from debate.store.task_journal import SqlTaskJournal, delete_evaluation
@@ -57,6 +65,13 @@ class StoredRun:
         if self._lease is not None:
             self._lease.close()
 
+    def note(self, **about: Any) -> None:
+        """Add to what is recorded of the run for people."""
+        if self.about != (noted := {**self.about, **about}):
+            self.about = noted
+            here = update(RUNS).where(RUNS.c.id == self._run_id).values(about=noted)
+            self._database.run(lambda connection: connection.execute(here))
+
     # ---- tasks
 
     def read_evalset(self, tasks: Iterable[tuple[Task, str | None, int | None]], about: Callable[[], Any]) -> int:
@@ -72,8 +87,10 @@ class StoredRun:
         revision = self.evalset_revision + 1
 
         def read(connection: Connection) -> int:
+            if not has_answers(connection, self._run_id):
+                delete_records(connection, self._run_id)
             count = add_tasks(connection, self._run_id, revision, tasks)
-            self.about = {**about(), "evalset_revision": revision}
+            self.about = {**self.about, **about(), "evalset_revision": revision}
             connection.execute(update(RUNS).where(RUNS.c.id == self._run_id).values(about=self.about))
             return count
 
@@ -175,9 +192,17 @@ class StoredRun:
         for row, _ in self._each(which, lambda _, rows: rows):
             yield as_task(row.task_id, row.data), kept_evaluation(row.evaluation)
 
-    def evaluated(self) -> list[str]:
-        """The ids of the tasks that `results` yields."""
-        query = self._with_evaluations().where(self._latest, _under(None)).order_by(TASKS.c.position)
+    def has_answers(self) -> bool:
+        """Whether a model's reply or an evaluation is recorded."""
+        return self._database.run(lambda connection: has_answers(connection, self._run_id))
+
+    def evaluated(self, *, every: bool = False) -> list[str]:
+        """The ids of the tasks that `results` yields.
+
+        every: those of earlier revisions too, and those that were evaluated and are to be evaluated again.
+        """
+        which = or_(_under(None), TASKS.c.retry_generation > 0) if every else self._latest & _under(None)
+        query = self._with_evaluations().where(which).order_by(TASKS.c.position)
         ids = query.with_only_columns(TASKS.c.task_id)
         return self._database.run(lambda connection: list(connection.execute(ids).scalars()))
 

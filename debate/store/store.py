@@ -10,13 +10,15 @@ from pathlib import Path
 from typing import Any, Self
 from uuid import uuid4
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, delete, insert, select, update
 
 from debate.errors import ConfigError, RunMismatchError
 from debate.files import this_process
+from debate.settings import check_value
 from debate.store.database import Database
 from debate.store.identity import differences, prompt_identity
 from debate.store.lease import take_lease
+from debate.store.queries import delete_records, has_answers
 from debate.store.reply_cache import DAY, ReplyCache
 from debate.store.run import StoredRun
 from debate.store.tables import RUNS
@@ -40,8 +42,13 @@ class Store:
     """
 
     def __init__(self, url: str | Path) -> None:
-        self._database = Database(str(url))
+        self._database = Database(str(check_value("store", url, str | Path)))
         self._leases = ExitStack()
+
+    @property
+    def place(self) -> str:
+        """The file, or the server's address without its password."""
+        return self._database.place
 
     def __enter__(self) -> Self:
         return self
@@ -55,7 +62,7 @@ class Store:
         self._leases.close()
 
     def run(self, name: str, identity: Mapping[str, Any], *, seed: int = 0, today: str | None = None) -> StoredRun:
-        """Hold the run of that name; it is made where there is none.
+        """Hold the run of that name; it is made where there is none, and anew where it has recorded nothing.
 
         `identity` is what shapes the run's prompts, as plain data; keys called `aggregation` are left out of it.
         `seed` and `today` are of a new run; one that exists keeps its own.
@@ -77,11 +84,15 @@ class Store:
 
     def _held(self, connection: Connection, name: str, new: dict[str, Any]) -> Any:
         row = connection.execute(select(RUNS).where(RUNS.c.name == name)).first()
+        found = [] if row is None else differences(row.identity, new["identity"])
+        if row is not None and found and not has_answers(connection, row.id):
+            delete_records(connection, row.id)
+            connection.execute(delete(RUNS).where(RUNS.c.id == row.id))
+            row = None
         if row is None:
             values = {"name": name, "created_at": time.time(), "holder": this_process(), **new}
             connection.execute(insert(RUNS), values)
         else:
-            found = differences(row.identity, new["identity"])
             if found:
                 more = f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
                 raise RunMismatchError(

@@ -75,7 +75,7 @@ class SqlTaskJournal:
         return RunMismatchError(
             f"task {self.task_id!r}: the prompt of call {address} is not the one that was recorded",
             hint="a template, an included file or the version of this package has changed: undo that, "
-            "or start anew with --fork, which keeps the calls that still fit",
+            "or begin another run; one that the command line begins with --fork keeps the calls that still fit",
         )
 
     async def put(self, key: CallKey, call: Call | Recall, answer: Answer) -> None:

@@ -74,6 +74,16 @@ def test_other_weights_make_the_results_anew_without_a_call(server: FakeServer, 
         assert each["scores"] != before[name]["scores"]
 
 
+def test_where_the_articles_method_is_chosen_its_highest_score_stands_beside_the_scores(
+    server: FakeServer, evalset: Path
+) -> None:
+    weighted_mean = run(server, evalset, "--profile", "judge")
+    assert " of " not in weighted_mean.stdout.partition("tasks ")[0]
+    article = run(server, evalset, "--profile", "judge", "--method", "article")
+    assert article.stdout.partition("tasks ")[0].count(" of 6.67") == N_TASKS
+    assert "of 6.67" in debate("show", evalset.parent / "out", "t0").stdout
+
+
 def test_a_run_is_resumed_without_its_eval_set(server: FakeServer, evalset: Path) -> None:
     assert run(server, evalset, "--max-tokens", "1").returncode == 3
     evalset.unlink()
@@ -96,7 +106,7 @@ def test_a_changed_prompt_is_refused_with_the_difference_or_forked(server: FakeS
     asked = len(server.requests)
     refused = run(server, evalset, "--mode", "simultaneous")
     assert (refused.returncode, len(server.requests)) == (2, asked)
-    assert "mode was 'sequential', is 'simultaneous'" in refused.stderr
+    assert "mode: sequential -> simultaneous" in refused.stderr
     assert "--fork" in refused.stderr
     forked = run(server, evalset, "--mode", "simultaneous", "--fork")
     assert forked.returncode == 0, forked.stderr

@@ -15,7 +15,7 @@ from debate.cli.show import show
 from debate.errors import InputError
 from debate.evaluation import Evaluation
 from debate.jobs.results import ResultsFile
-from debate.types import Failure, InvalidReply, Memory, Transcript, Turn, Usage
+from debate.types import Failure, InvalidReply, Memory, Scale, Transcript, Turn, Usage
 
 NAN = float("nan")
 app = typer.Typer()
@@ -223,6 +223,17 @@ def test_an_evaluation_in_which_nothing_was_scored_selects_none(folder: Path) ->
 def test_a_scale_on_which_less_is_better_ranks_from_below(folder: Path) -> None:
     errors = debate_of(scale=replace(TWO_ROUNDS.scale, higher_is_better=False), selected=0)
     assert "1 3.00 0.005 1 selected 2 8.25 0.995 2" in words(shown(write_one(folder, errors)))
+
+
+def test_scores_that_tie_within_rounding_share_a_rank(folder: Path) -> None:
+    tie = debate_of(scores=np.array([0.3, 0.1 + 0.2]), selected=0, tied=(0, 1))
+    assert "1 0.30 0.005 1 = tied 2 0.30 0.995 1 = tied" in words(shown(write_one(folder, tie)))
+
+
+def test_the_highest_score_that_there_can_be_stands_beside_the_scores(folder: Path) -> None:
+    article = debate_of(scale=Scale(0, 20 / 3), scores=np.array([3.0, 5.83]))
+    assert "1 3.00 of 6.67 0.005 2 2 5.83 of 6.67 0.995 1 selected" in words(shown(write_one(folder, article)))
+    assert "sky ok converged 2 2 5.83 of 6.67" in words(shown(folder, "--list"))
 
 
 def test_the_members_of_a_balanced_debate_come_one_after_the_other(folder: Path) -> None:

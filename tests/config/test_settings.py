@@ -86,6 +86,10 @@ def test_an_empty_file_changes_nothing(tmp_path: Path) -> None:
         ("seed: 1\nover: judges\n", "run.yaml:2: over"),
         ("seed: 1\nseed: 2\n", "run.yaml:2"),
         ("- rounds\n", "run.yaml:1"),
+        (
+            "seed: 1\nweights:\n  accuracy: 1\n  relevance: -1\n",
+            "run.yaml:4: weights.relevance: must lie in [0, inf), got -1",
+        ),
         ("models:\n  big:\n    url: x\n", "run.yaml:3: models.big.url"),
     ],
 )
@@ -93,6 +97,50 @@ def test_a_faulty_file_is_refused_with_line_and_key(tmp_path: Path, text: str, p
     with pytest.raises(ConfigError) as refused:
         read(tmp_path, text)
     assert place in str(refused.value)
+
+
+def test_weights_that_sum_to_zero_are_refused_by_their_name(tmp_path: Path) -> None:
+    settings = read(tmp_path, "profile: judge\nweights: {accuracy: 0, relevance: 0, completeness: 0}\n")
+    with pytest.raises(ConfigError, match=r"^weights: sum to 0: at least one component must count$"):
+        settings.make_evaluator()
+
+
+# The method that a run was recorded with
+
+
+def recorded(**settings: object) -> dict[str, object]:
+    """The identity of a run of the evaluator that these settings make."""
+    return {"evaluator": RunSettings.model_validate(settings).make_evaluator().describe()}
+
+
+@pytest.mark.parametrize(
+    ("given", "method"), [({}, "article"), ({"method": "mk1"}, "mk1"), ({"rounds": 1, "profile": "judge"}, "article")]
+)
+def test_a_debate_keeps_the_method_of_its_record_unless_one_is_given(given: dict[str, object], method: str) -> None:
+    kept = RunSettings.model_validate(given).with_methods_of(recorded(method="article"))
+    assert kept.make_evaluator().describe()["aggregation"]["method"] == method
+    assert kept.given() == {**given, "method": method}
+
+
+def test_debates_inside_other_evaluators_keep_their_methods_too() -> None:
+    def panel(**of_first: object) -> dict[str, object]:
+        inner = {"members": {"first": {"evaluator": "debate", **of_first}, "value": {"evaluator": "value"}}}
+        debates = {"judge": {"evaluator": "debate", "profile": "judge"}}
+        members = {"inner": {"evaluator": "panel", **inner}, "value": {"evaluator": "value"}}
+        return {"evaluator": "panel", "options": {"members": members, "reserves": {"value": debates["judge"]}}}
+
+    before = recorded(**panel(method="article"))
+    kept = RunSettings.model_validate(panel()).with_methods_of(before)
+    assert {"evaluator": kept.make_evaluator().describe()} == before
+    given = RunSettings.model_validate(panel(method="mk1")).with_methods_of(before)
+    assert given.options["members"]["inner"]["members"]["first"]["method"] == "mk1"
+
+
+@pytest.mark.parametrize(
+    "identity", [None, [], {"evaluator": "debate"}, {"evaluator": {"aggregation": {"method": "no"}}}]
+)
+def test_a_record_without_a_method_changes_no_setting(identity: object) -> None:
+    assert RunSettings(seed=1).with_methods_of(identity).given() == {"seed": 1}
 
 
 def test_several_models_have_a_backend_each_and_the_runs_own_comes_first(tmp_path: Path) -> None:

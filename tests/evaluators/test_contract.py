@@ -62,6 +62,23 @@ FAULTS: dict[str, tuple[Body, str]] = {
         returns(lambda found: replace(found, scale=Scale(0, np.inf), scores=np.array([np.inf, 1.0]))),
         "the score of candidate 1 is inf, not in 0 to inf",
     ),
+    "a numpy index": (
+        returns(lambda found: replace(found, selected=np.int64(1))),
+        "`selected` is np.int64(1), not int | None",
+    ),
+    "True for an index": (returns(lambda found: replace(found, selected=True)), "`selected` is True, not int | None"),
+    "a status of its own": (returns(lambda found: replace(found, status="great")), "`status` is 'great', not Status"),
+    "no name": (returns(lambda found: replace(found, evaluator=None)), "`evaluator` is None, not str"),
+    "a list of failures": (returns(lambda found: replace(found, failures=["x"])), "`failures` is ['x'], not tuple["),
+    "texts for failures": (returns(lambda found: replace(found, failures=("x",))), "`failures` is ('x',), not tuple["),
+    "no members": (returns(lambda found: replace(found, members=(None,))), "`members` is (None,), not tuple["),
+    "a tensor of lists": (returns(lambda found: replace(found, tensor=[[[[1.0]]]])), "`tensor` is [[[[1.0]]]], not"),
+    "no scale": (returns(lambda found: replace(found, scale=(0, 10))), "`scale` is (0, 10), not Scale"),
+    "tied with nobody": (returns(lambda found: replace(found, tied=(0, 2))), "`tied` is (0, 2), not some candidates'"),
+    "numbers as keys": (
+        returns(lambda found: replace(found, details={1: 2})),
+        "`details` must have texts as keys, got [1]",
+    ),
     "no such candidate": (returns(lambda found: replace(found, selected=2)), "`selected` is 2, no candidate's index"),
     "another task": (returns(lambda found: replace(found, task_id="t9")), "the evaluation is of the task 't9', not"),
     "a set in details": (returns(lambda found: replace(found, details={"seen": {1}})), "`details` must be plain data"),
@@ -101,17 +118,30 @@ def test_a_score_off_the_scale_by_rounding_is_on_it() -> None:
         assert engine.evaluate(tasks(1)[0], FlowEvaluator(body)).status == "ok"
 
 
-class Bare:
-    """An evaluator that lacks most of what there must be."""
+class Partial:
+    """An evaluator that lacks one of its members."""
 
-    name, scale, models = "bare", Scale(), frozenset[str]()
+    def __init__(self, missing: str) -> None:
+        whole = asks(1)
+        for name in ("name", "scale", "models", "flow", "footprint", "check", "describe"):
+            if name != missing:
+                setattr(self, name, getattr(whole, name))
+
+
+@pytest.mark.parametrize("missing", ["name", "scale", "models", "flow", "footprint", "check", "describe"])
+def test_an_evaluator_that_lacks_a_member_is_refused_before_anything_is_asked(missing: str) -> None:
+    lacking: Any = Partial(missing)
+    with Engine(Scripted(reply_for)) as engine:
+        assert engine.evaluate(tasks(1)[0], Partial("")).status == "ok"  # pyright: ignore[reportArgumentType]
+        for evaluate in (engine.evaluate_batch, engine.iter_evaluate):
+            with pytest.raises(ConfigError, match=f"evaluator: Partial is no evaluator: it has no `{missing}`"):
+                list(evaluate(tasks(2), lacking))
 
 
 @pytest.mark.parametrize(
     ("given", "message"),
     [
         (ValueEvaluator, "ValueEvaluator is a class, not an evaluator"),
-        (Bare(), "Bare is no evaluator: it has no `flow`"),
         (FlowEvaluator(asks(1).body, models=None), "`models` of FlowEvaluator must be a frozenset of names, not None"),  # pyright: ignore[reportArgumentType]
         (7, "int is no evaluator"),
     ],
@@ -128,6 +158,13 @@ class Numpy(FlowEvaluator):
 
     def describe(self) -> dict[str, Any]:
         return {"samples": np.int64(3)}
+
+
+def test_a_flow_that_returns_nothing_ends_no_stream() -> None:
+    empty = FlowEvaluator(returns(lambda found: None), name="empty")
+    with Engine(Scripted(reply_for)) as engine:
+        found = list(engine.iter_evaluate(tasks(3), empty))
+    assert sorted((each.task_id, each.status) for each in found) == [(f"t{n}", "failed") for n in range(3)]
 
 
 def test_settings_that_are_no_plain_data_are_refused_where_they_would_be_recorded(tmp_path: Path) -> None:

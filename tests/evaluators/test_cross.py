@@ -193,6 +193,7 @@ def test_the_prompt_of_a_judge_shows_nothing_of_its_own_models() -> None:
         ({"judges": {"a": ValueEvaluator()}}, "judges"),
         ({"rule": "nobody"}, "rule"),
         ({"rule": {"a": "z"}}, "rule"),
+        ({"rule": {"a": 5}}, "rule.a"),
         ({"rule": {"a": ["a", "b"]}}, "rule"),
         ({"rule": {"a": []}}, "rule"),
     ],

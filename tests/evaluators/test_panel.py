@@ -21,6 +21,9 @@ from debate.flow import Generate
 from debate.parsing.values import NumberLine
 from debate.scorers import ERRORS
 from debate.types import Candidate, Failure, Scale
+from tests.driving import evaluator as small_debate
+from tests.driving import panel as small_profile
+from tests.driving import reply
 from tests.judges import MEMBERS, by_model, failing, judged, text_of, worth
 from tests.small_flows import plain
 
@@ -101,6 +104,35 @@ def test_members_that_share_a_scale_keep_it() -> None:
     assert evaluation.scale == ERRORS
     assert evaluation.scores.tolist() == [4, 4, 4]
     assert evaluation.details["rules"] == ["worst"] * 3
+
+
+# 0.1, 0.33 and 0.1 make 10.000000000000002 of three tens before it is held to the scale.
+@pytest.mark.parametrize("weights", [[1, 1, 1], [1, 0.5, 0.5], [7, 7, 7], [0.1, 0.33, 0.1]])
+@pytest.mark.parametrize("method", ["article", "weighted_mean", "mk1"])
+@pytest.mark.parametrize("cell", [0.0, 10.0])
+def test_a_debate_that_works_alone_works_as_a_member_whatever_its_weights_and_method(
+    method: Any, weights: list[float], cell: float
+) -> None:
+    alone = small_debate(small_profile(2, 3), rounds=1, method=method, weights=weights)
+    other = small_debate(small_profile(3, 3), rounds=1, method=method, weights=weights)
+    for members in ({"a": alone, "b": other}, {"a": alone, "value": ValueEvaluator(samples=1)}):
+        outer = PanelEvaluator(members={"inner": PanelEvaluator(members=members), "alone": alone})
+        for evaluator in (alone, PanelEvaluator(members=members), outer):
+            found = judged(evaluator, TASK, lambda call: _all(cell, call))
+            assert (found.status, found.error) == ("ok", None)
+            assert all(found.scale.low <= score <= found.scale.high for score in found.scores)
+
+
+def test_a_weighted_panel_of_highest_scores_stays_on_its_scale() -> None:
+    weights = {"j0": 0.1, "j1": 0.1, "j2": 0.7}  # 10.000000000000002 of three tens
+    inner = PanelEvaluator(members=MEMBERS, weights=weights, above="weighted", below="weighted")
+    outer = PanelEvaluator(members={"inner": inner, "j0": MEMBERS["j0"]})
+    for evaluator in (inner, outer):
+        assert judged(evaluator, TASK, lambda call: worth(10)).scores.tolist() == [10.0] * 3
+
+
+def _all(cell: float, call: Generate) -> str:
+    return reply(call, lambda call, text, component: cell) if "agent" in call.info else worth(cell)
 
 
 def test_any_evaluator_is_a_member_a_panel_and_a_debate_too() -> None:

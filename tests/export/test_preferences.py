@@ -38,6 +38,11 @@ def test_preferences_pair_the_best_with_every_worse_one(tmp_path: Path) -> None:
     assert write_preferences(results, tmp_path / "p.jsonl", "run", min_margin=4).rows == 1
 
 
+def test_scores_that_tie_within_rounding_make_no_preference(tmp_path: Path) -> None:
+    written = export_named("preferences").write([(task(2), scored(0.3, 0.1 + 0.2))], tmp_path / "p.jsonl", "run")
+    assert written.rows == 0
+
+
 def test_alpaca_annotations_hold_pairs_alone_and_say_how_many_were_left_out(tmp_path: Path) -> None:
     results = [(task(2), scored(5, 5)), (task(3), scored(1, 2, 3)), (task(2), scored(0, 9))]
     written = export_named("alpaca_eval").write(results, tmp_path / "a.json", "run")

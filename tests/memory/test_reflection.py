@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from debate import (
@@ -28,7 +29,7 @@ from debate.memory import HashingEmbedder, MemoryStore
 from debate.memory.reflection import Insight, insights_schema, reflection, remember, write_insights
 from debate.store.identity import prompt_identity
 from debate.testing import drive, reply_for
-from debate.types import Memory
+from debate.types import Memory, Transcript
 from tests.required import required_module
 from tests.small_flows import PROFILE, debates, tasks
 
@@ -55,6 +56,17 @@ def test_each_agent_keeps_its_own_conclusions_once(store: MemoryStore) -> None:
     (found,) = store.recall("pair/Critic", "question 1", k=1)
     assert (found.kind, found.source) == ("episodic", "t1")
     assert found.text.startswith('Asked "question 1", I found "')
+
+
+def test_nobody_is_called_worst_where_means_tie_within_rounding(store: MemoryStore) -> None:
+    told: list[bool] = []
+    for scores in ([[0.1, 0.2], [0.3, 0.0]], [[0.1, 0.2], [0.4, 0.0]]):
+        ((task, evaluation),) = results(1)
+        turns = tuple(replace(turn, scores=np.array(scores)) for turn in evaluation.transcript)  # (J, K)
+        remember(store, [(task, replace(evaluation, transcript=Transcript(turns)))], debates().describe(), "run")
+        (newest,) = store.newest("pair/Critic", 1)
+        told.append("Worst was" in newest.text)
+    assert told == [False, True]
 
 
 def recalled(store: MemoryStore, task: Task, collection: str = "pair/Critic") -> set[str]:

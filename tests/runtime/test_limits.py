@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from debate.errors import ConfigError
 from debate.evaluators.base import Footprint
-from debate.runtime.limits import Admission
+from debate.runtime.limits import Admission, Budget
 
 
 def tokens(n: int) -> Footprint:
@@ -67,6 +69,14 @@ def test_one_is_always_let_in_however_large() -> None:
         assert await other_huge == 2000
 
     asyncio.run(scene())
+
+
+@pytest.mark.parametrize("wrong", [0, -1, "3", float("nan"), True])
+@pytest.mark.parametrize("name", ["tokens", "seconds"])
+def test_a_budget_is_a_number_above_zero(name: str, wrong: Any) -> None:
+    with pytest.raises(ConfigError) as caught:
+        Budget(**{name: wrong})
+    assert caught.value.field == name
 
 
 def test_a_small_evaluation_does_not_overtake_a_large_one_that_waits() -> None:

@@ -16,9 +16,12 @@ import pytest
 
 from debate.errors import ConfigError, RunLockedError, RunMismatchError, TaskError
 from debate.evaluation import failed
+from debate.flow import Call, Completion, Prompt, Segment
+from debate.journal import CallKey
 from debate.statistics import Accuracy
 from debate.store import Store, StoredRun
-from debate.types import Candidate, Failure, Task
+from debate.store.identity import differences
+from debate.types import Candidate, Failure, Sampling, Task
 
 IDENTITY = {"evaluator": {"name": "e", "personas": [{"role": "a"}], "aggregation": {"rounds": 3}}, "models": {"m": "m"}}
 
@@ -41,6 +44,18 @@ def pending(record: StoredRun) -> list[str]:
     return [task.id for task in record.pending("s")]
 
 
+def answered(record: StoredRun) -> StoredRun:
+    """The run, in which one call of a task of its own has been answered."""
+    call = Call(model="m", prompt=Prompt(system=(), user=((Segment("?", True),),)), sampling=Sampling(), seed=1)
+
+    async def answer() -> None:
+        journal = await record.open(Task("x", ["a"], "answered"), "s")
+        await journal.put(CallKey((0,), 0), call, Completion("yes"))
+
+    asyncio.run(answer())
+    return record
+
+
 # ---- runs
 
 
@@ -58,21 +73,51 @@ def test_settings_that_shape_no_prompt_may_change(store: Store) -> None:
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({**IDENTITY, "models": {"m": "other"}}, "models.m was 'm', is 'other'"),
-        ({**IDENTITY, "more": 1}, "more was not there, is 1"),
-        ({**IDENTITY, "evaluator": {"name": "e", "personas": [{"role": "b"}]}}, "evaluator.personas.0.role was 'a'"),
+        ({**IDENTITY, "models": {"m": "other"}}, "model: m -> other"),
+        ({**IDENTITY, "more": 1}, "more: not there -> 1"),
+        ({**IDENTITY, "evaluator": {"name": "e", "personas": [{"role": "b"}]}}, ": personas.0.role: a -> b"),
     ],
 )
 def test_settings_that_shape_prompts_may_not(store: Store, changed: dict[str, Any], message: str) -> None:
-    store.run("r", IDENTITY).close()
+    answered(store.run("r", IDENTITY)).close()
     with pytest.raises(RunMismatchError, match=message):
         store.run("r", changed)
     store.run("r", IDENTITY).close()  # the lease was given back
 
 
+def test_a_run_in_which_nothing_is_recorded_is_begun_anew_with_other_settings(store: Store) -> None:
+    first = store.run("r", IDENTITY, seed=1, today="2026-01-31")
+    first.read_evalset(named("a"), dict)
+    first.close()
+    again = store.run("r", {**IDENTITY, "models": {"other": "other"}}, seed=2, today="2026-02-01")
+    assert (again.context.seed, again.context.today, again.about) == (2, "2026-02-01", {})
+    again.read_evalset(named("a", x="y"), dict)
+    assert [task.x for task in again.pending("s")] == ["y"]
+    assert store.runs() == ["r"]
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "told"),
+    [
+        (
+            {"profile": "chateval", "personas": [1]},
+            {"profile": "general", "personas": [2]},
+            ["profile: chateval -> general"],
+        ),
+        ({"evaluator": "vote", "ballots": 3}, {"evaluator": "debate", "mode": "x"}, ["evaluator: vote -> debate"]),
+        ({"models": {"tinny": "tinny"}}, {"models": {"tiny": "tiny"}}, ["model: tinny -> tiny"]),
+        ({"a": "x" * 200}, {"a": "y"}, [f"a: {'x' * 60}... (200 characters) -> y"]),
+        ({"a": [1, 2]}, {}, ["a: 2 entries -> not there"]),
+        ({"a": {"b": "", "c": 1}}, {"a": {"b": None, "c": 1}}, ["a.b: '' -> None"]),
+    ],
+)
+def test_differences_are_told_in_short(before: dict[str, Any], now: dict[str, Any], told: list[str]) -> None:
+    assert differences(before, now) == told
+
+
 def test_another_seed_is_another_run(store: Store) -> None:
-    store.run("r", IDENTITY, seed=1).close()
-    with pytest.raises(RunMismatchError, match="seed was 1, is 2"):
+    answered(store.run("r", IDENTITY, seed=1)).close()
+    with pytest.raises(RunMismatchError, match="seed: 1 -> 2"):
         store.run("r", IDENTITY, seed=2)
 
 
@@ -162,9 +207,17 @@ def test_a_duplicate_id_is_told_with_both_places_and_leaves_nothing(store: Store
 def test_a_task_that_changed_is_refused(store: Store) -> None:
     record = store.run("r", IDENTITY)
     record.read_evalset(named("a", "b"), dict)
+    answered(record)
     with pytest.raises(TaskError, match=r"e\.jsonl:1: id: the run has another task of the id 'b'"):
         record.read_evalset(named("b", x="y"), dict)
-    assert pending(store.read("r")) == ["a", "b"]
+    assert pending(store.read("r")) == ["a", "b", "answered"]
+
+
+def test_a_task_that_changed_before_anything_was_answered_takes_the_place_of_the_old_one(store: Store) -> None:
+    record = store.run("r", IDENTITY)
+    record.read_evalset(named("a", "b"), dict)
+    record.read_evalset(named("b", x="y"), dict)
+    assert [task.x for task in store.read("r").pending("s")] == ["y"]
 
 
 def test_only_the_tasks_of_the_latest_revision_are_pending(store: Store) -> None:
@@ -187,6 +240,7 @@ def test_a_task_comes_back_whole(store: Store) -> None:
 def test_another_reference_is_another_task(store: Store) -> None:
     record = store.run("r", IDENTITY)
     record.read_evalset(placed(Task("x", ["a"], "t", reference="r")), dict)
+    answered(record)
     for reference in (None, "s"):
         with pytest.raises(TaskError, match="another task of the id 't'"):
             record.read_evalset(placed(Task("x", ["a"], "t", reference=reference)), dict)

@@ -61,6 +61,11 @@ class HTTPBackend(ABC):
         """Of the server, without a slash at its end."""
         return self._client.base_url
 
+    @property
+    def api_key_env(self) -> str | None:
+        """The environment variable whose key every request carries, where it is set."""
+        return self._client.api_key_env
+
     async def start(self) -> None:
         """Make the client, and forget the troubles of an earlier start; nothing is sent."""
         if not self._client.is_open:

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
+from pydantic import Field
 
 from debate.convergence import Over
 from debate.errors import ConfigError
@@ -16,7 +17,7 @@ from debate.evaluators.base import Footprint, PromptingEvaluator
 from debate.evaluators.debate.candidate_order import CandidateOrder
 from debate.evaluators.debate.prompts import TEMPLATE_NAMES, check_templates
 from debate.profiles import Component, Persona, Profile, load_profile
-from debate.scoring.tensor import Method, normalize_tensor
+from debate.scoring.tensor import Method, highest_score, normalize_tensor
 from debate.settings import describe_settings, result_setting, setting
 from debate.types import FloatArray, Sampling, Scale, Task
 
@@ -39,7 +40,7 @@ class DebateSettings(PromptingEvaluator):
     weights: Sequence[float] | Mapping[str, float] | None = result_setting(
         None,
         "A weight per component, in their order or by name; those left out, and None, take the profile's.",
-        file_type=dict[str, float] | None,
+        file_type=dict[str, Annotated[float, Field(ge=0)]] | None,
         is_hashable=False,
     )
     convergence: float | None = result_setting(
@@ -58,7 +59,9 @@ class DebateSettings(PromptingEvaluator):
         "shuffle: one seeded order per debate. fixed: the task's own. rotate: each agent sees another order. "
         "balanced: two debates, in an order and in its reverse, whose scores are averaged.",
     )
-    method: Method = result_setting("article", "How scores are aggregated; see `debate.scoring.normalize_tensor`.")
+    method: Method = result_setting(
+        "weighted_mean", "How scores are aggregated; see `debate.scoring.normalize_tensor`."
+    )
     quorum: int | None = result_setting(
         None, "Agents that must have scored for a round to count; None is more than half.", ge=1
     )
@@ -78,7 +81,7 @@ class DebateSettings(PromptingEvaluator):
         n_agents = len(self.personas)
         if self.quorum is not None and self.quorum > n_agents:
             raise ConfigError(f"must lie in 1..{n_agents}, or be None, got {self.quorum}", field="quorum")
-        _check_usable(self.component_weights, self.method)
+        self._check_weights()
         if self.weights is not None and not isinstance(self.weights, Mapping):
             object.__setattr__(self, "weights", tuple(self.component_weights.tolist()))
 
@@ -89,8 +92,11 @@ class DebateSettings(PromptingEvaluator):
 
     @property
     def scale(self) -> Scale:
-        """The scale of the aggregated scores."""
-        return Scale(0.0, 10.0 * len(self.components) if self.method == "mk1" else 10.0)
+        """The scale of the aggregated scores; its end is the score of a candidate with the highest score in all cells.
+
+        It is 10 for `weighted_mean`, and follows from the weights for the other methods.
+        """
+        return Scale(0.0, highest_score(self.component_weights, self.method, CELL_SCALE.high))
 
     @property
     def personas(self) -> tuple[Persona, ...]:
@@ -151,13 +157,26 @@ class DebateSettings(PromptingEvaluator):
         return describe_settings(
             self,
             evaluator=self.name,
-            aggregation={"weights": self.component_weights.tolist()},
+            aggregation={"weights": self.component_weights.tolist(), "scale": [self.scale.low, self.scale.high]},
             sampling=self.sampling.to_dict(),
             profile=self.profile_name,
             personas=[_describe_persona(persona) for persona in self.personas],
             components=[[component.name, component.description] for component in self.components],
             templates=self.prompt_templates.fingerprint(*TEMPLATE_NAMES),
         )
+
+    def _check_weights(self) -> None:
+        """Refuse weights that cannot be aggregated before a model is asked."""
+        weights = self.component_weights  # (K,)
+        for component, weight in zip(self.components, weights.tolist(), strict=True):
+            if weight < 0:
+                raise ConfigError(f"must be at least 0, got {weight:g}", field=f"weights.{component.name}")
+        if not weights.any():
+            raise ConfigError("sum to 0: at least one component must count", field="weights")
+        try:
+            normalize_tensor(np.full((1, 1, 1, len(weights)), CELL_SCALE.high), weights, self.method)
+        except ValueError as error:
+            raise ConfigError(str(error), field="weights") from None
 
     def _longest_reply(self, n_candidates: int) -> int:
         """Tokens of the longest reply that the schema allows, at two characters per token."""
@@ -195,11 +214,3 @@ def _weights(weights: Sequence[float] | Mapping[str, float] | None, profile: Pro
     if vector.shape != (len(names),):
         raise ConfigError(f"needs {len(names)} numbers, one per component, got {weights!r}", field="weights")
     return tuple(map(float, vector))
-
-
-def _check_usable(weights: FloatArray, method: Method) -> None:
-    """Refuse weights that cannot be aggregated, such as those without a sum, before a model is asked."""
-    try:
-        normalize_tensor(np.full((1, 1, 1, len(weights)), CELL_SCALE.high), weights, method)
-    except ValueError as error:
-        raise ConfigError(str(error), field="weights") from None

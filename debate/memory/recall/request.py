@@ -9,7 +9,7 @@ from typing import Any
 from debate.errors import ConfigError
 from debate.flow import Recall, Weights, WeightsLike, as_texts
 from debate.memory.records import Moment, checked_name, checked_text, seconds
-from debate.types import check_range
+from debate.settings import check_value
 
 NEAR_DUPLICATE = 0.97
 DECAY = 0.995
@@ -58,8 +58,8 @@ class RecallRequest(Recall):
     ) -> None:
         if not as_texts(queries):
             raise ConfigError("is empty: a recall needs at least one query", field="queries")
-        check_range("decay", decay, 1e-9, 1)
-        check_range("near_duplicate", near_duplicate, 1e-9, 1)
+        check_value("decay", decay, float, gt=0, le=1)
+        check_value("near_duplicate", near_duplicate, float | None, gt=0, le=1)
         super().__init__(
             collections=tuple(dict.fromkeys(checked_name(name, "collections") for name in as_texts(collections))),
             queries=_checked_texts(queries, "queries"),

@@ -275,12 +275,22 @@ def test_scores_are_the_normalized_tensor_under_the_weights_in_force(method: Any
     evaluation = debate(evaluator(rounds=2, method=method, weights=[0.5, 0.25]), Judge(by_text))
     assert evaluation.tensor is not None
     assert evaluation.scores.tolist() == normalize_tensor(evaluation.tensor, [0.5, 0.25], method, 2).tolist()
-    assert evaluation.scale.high == (20.0 if method == "mk1" else 10.0)
+    assert evaluation.scale.high == {"article": 3.75, "weighted_mean": 10.0, "mk1": 7.5}[method]
 
 
-def test_mk1_scores_reach_the_end_of_their_scale() -> None:
-    evaluation = debate(evaluator(rounds=1, method="mk1"), Judge(lambda call, text, component: 10.0))
-    assert evaluation.scores.tolist() == [evaluation.scale.high] * 3 == [20.0] * 3
+# 0.1, 0.33 and 0.1 make 10.000000000000002 of three tens before it is held to the scale.
+@pytest.mark.parametrize("weights", [[1, 1, 1], [1, 0.5, 0.5], [7, 7, 7], [0, 0, 0.1], [0.1, 0.33, 0.1], [1e-300] * 3])
+@pytest.mark.parametrize("method", ["article", "weighted_mean", "mk1"])
+@pytest.mark.parametrize("cell", [0.0, 10.0])
+def test_scores_reach_the_ends_of_their_scale_and_never_leave_it(
+    method: Any, weights: list[float], cell: float
+) -> None:
+    settings = evaluator(panel(3, 3), rounds=3, method=method, weights=weights)
+    evaluation = debate(settings, Judge(lambda call, text, component: cell))
+    end = evaluation.scale.high if cell else evaluation.scale.low
+    assert evaluation.scores == pytest.approx([end] * 3)
+    assert all(evaluation.scale.low <= score <= evaluation.scale.high for score in evaluation.scores)
+    assert evaluation.status == "ok"
 
 
 def test_ties_are_reported_and_broken_by_the_lowest_index() -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from debate.errors import ConfigError, ProfileError, TemplateError
 from debate.evaluators.debate.evaluator import DebateEvaluator
 from debate.profiles import Component, MemorySettings, Persona, Profile
+from debate.scoring.tensor import Method, normalize_tensor
 from debate.settings import declarations
 from debate.types import Sampling, Scale, Task
 from tests.driving import evaluator, panel, task
@@ -55,7 +57,6 @@ NAN, INF = float("nan"), float("inf")
         ("weights", "11"),
         ("weights", {"c0": 0.5, "c9": 1.0}),
         ("weights", {"c0": "high"}),
-        ("weights", [1e308, 1e308]),
     ],
 )
 def test_a_setting_that_cannot_work_is_refused_by_its_field(field: str, value: Any) -> None:
@@ -65,10 +66,24 @@ def test_a_setting_that_cannot_work_is_refused_by_its_field(field: str, value: A
     assert str(caught.value).startswith(f"{field}: ")
 
 
-def test_weights_without_a_sum_are_refused_where_they_are_divided_by_it() -> None:
-    with pytest.raises(ConfigError, match="weights: weights sum to 0"):
-        evaluator(method="weighted_mean", weights=[0, 0])
-    assert evaluator(method="article", weights=[0, 0]).component_weights.tolist() == [0.0, 0.0]
+@pytest.mark.parametrize("method", get_args(Method))
+def test_weights_that_are_negative_or_sum_to_zero_are_refused_whatever_the_method(method: Method) -> None:
+    with pytest.raises(ConfigError, match=r"^weights: sum to 0: at least one component must count$"):
+        evaluator(method=method, weights=[0, 0])
+    for weights in ([1, -0.5], {"c1": -0.5}):
+        with pytest.raises(ConfigError, match=r"^weights.c1: must be at least 0, got -0.5$"):
+            evaluator(method=method, weights=weights)
+
+
+def test_weights_that_are_too_large_for_a_method_are_refused() -> None:
+    with pytest.raises(ConfigError, match="weights: the scores and weights are too large"):
+        evaluator(method="mk1", weights=[1e308, 1e308])
+    assert evaluator(method="weighted_mean", weights=[1e308, 1e308]).scale == Scale(0, 10)
+
+
+def test_a_debate_takes_the_weighted_mean_unless_it_is_told_otherwise() -> None:
+    assert evaluator().method == "weighted_mean"
+    assert inspect.signature(normalize_tensor).parameters["method"].default == "article"
 
 
 @pytest.mark.parametrize(
@@ -113,9 +128,17 @@ def test_a_quorum_is_more_than_half_unless_it_is_told(n_agents: int, size: int) 
     assert evaluator(panel(n_agents), quorum=1).quorum_size == 1
 
 
-def test_only_mk1_leaves_the_scale_of_a_cell() -> None:
-    scales = {method: evaluator(panel(2, 5), method=method).scale for method in ("article", "weighted_mean", "mk1")}
-    assert scales == {"article": Scale(0, 10), "weighted_mean": Scale(0, 10), "mk1": Scale(0, 50)}
+@pytest.mark.parametrize(
+    ("weights", "ends"),
+    [
+        ([1, 1, 1], {"article": 10, "weighted_mean": 10, "mk1": 30}),
+        ([1, 0.5, 0.5], {"article": 20 / 3, "weighted_mean": 10, "mk1": 20}),
+        ([7, 7, 0], {"article": 140 / 3, "weighted_mean": 10, "mk1": 140}),
+    ],
+)
+def test_the_scale_follows_from_the_weights(weights: list[float], ends: dict[str, float]) -> None:
+    scales = {method: evaluator(panel(2, 3), method=method, weights=weights).scale for method in ends}
+    assert scales == {method: Scale(0, end) for method, end in ends.items()}
 
 
 def test_a_profile_is_found_by_name_or_path(tmp_path: Path) -> None:
