@@ -18,16 +18,17 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
-from debate.backends.base import Backend, Call, backends_by_name, close_all, start_all
+from debate.backends.base import ROLES_HINT, Backend, Call, backends_by_name, close_all, start_all
 from debate.backends.cached import Cached, Replies
-from debate.errors import BackendUnavailableError, ConfigError, TaskError
+from debate.concurrency.daemon_thread import in_daemon_thread
+from debate.errors import BackendUnavailableError, ConfigError, EngineError, TaskError
 from debate.evaluation import Evaluation
 from debate.evaluators.base import Evaluator, RunContext
 from debate.evaluators.contract import check_evaluator
 from debate.flow import Chat, Completion, Flow, Generate, Prompt, gather, generate
 from debate.runtime.limits import Admission, Budget
 from debate.runtime.loop_thread import LoopThread
-from debate.runtime.run_registry import InRun, RunRegistry
+from debate.runtime.run_registry import InRun, Recorded, RunRegistry
 from debate.runtime.runner import HasRetriever, Observer, Retriever, Runner, as_retriever
 from debate.runtime.scheduler import EvaluationRequest, stream, unfinished_evaluation, with_unique_ids
 from debate.settings import check_value
@@ -51,10 +52,20 @@ class Engine:
         max_concurrency: how many evaluations are open at once. None takes what the backend's KV cache holds at full
             length, or twice its slots where that is unknown.
         today: the date that prompts state, and that every call's seed is therefore made of; None is today.
-        on_completion: called with every call and its completion, for progress displays.
+        on_completion: called with every call and its completion, for progress displays. What it raises is logged.
         cache: of raw replies, shared by all runs: `store.cache(ttl=...)`. None asks anew.
         budget: what all evaluations together may use.
         task_seconds: how long one evaluation may take; its calls fail with `time_budget` then.
+
+    What a backend, a function or an evaluator raises fails the task that it worked on, and no other. KeyboardInterrupt
+    and SystemExit are not failures: they end what the caller waits for, and reach the caller. What was finished by then
+    has been yielded by a stream, and is recorded in the store where there is one.
+
+    An engine belongs to the process that used it first: one that was forked off needs an engine of its own.
+
+    Raises:
+        EngineError: from what waits while the engine is closed, from plain calls in the engine's own thread (a script
+            or a display that calls the engine that called it), and in a forked process.
     """
 
     def __init__(
@@ -122,6 +133,7 @@ class Engine:
             RunMismatchError: when the run has other prompts, or another task of the same id.
             RunLockedError, StoreError: when the run cannot be recorded.
             BudgetExceededError: when the engine's budget is used up; what was finished is recorded.
+            KeyboardInterrupt, SystemExit: raised in a backend or a function; what was finished is recorded.
         """
         return self._loop.run(self._batch(tasks, evaluator, run))
 
@@ -137,24 +149,27 @@ class Engine:
         Raises:
             BackendUnavailableError, StoreError, BudgetExceededError, RunMismatchError:
                 after what was under way has come back as failed.
+            EngineError: when the engine was closed meanwhile: there is more, and it is not evaluated.
+            KeyboardInterrupt, SystemExit: raised in a backend, a function or `tasks`; what was finished has been
+                yielded and is recorded. Other errors of `tasks` are raised in the same way.
         """
-        finishing = self._stream(tasks, evaluator, run)
+        finishing, loop = self._stream(tasks, evaluator, run), self._loop
         try:
-            while (item := self._loop.run(_next(finishing))) is not None:
+            while (item := loop.run(_next(finishing))) is not None:
                 yield item[1]
         finally:
-            self._loop.run(_close(finishing))
+            loop.finish(finishing)
 
     async def astream(
         self, tasks: Iterable[Task], evaluator: Evaluator, run: InRun = None
     ) -> AsyncIterator[Evaluation]:
         """Evaluations as they finish, see `iter_evaluate`."""
-        finishing = self._stream(tasks, evaluator, run)
+        finishing, loop = self._stream(tasks, evaluator, run), self._loop
         try:
-            while (item := await self._loop.arun(_next(finishing))) is not None:
+            while (item := await loop.arun(_next(finishing))) is not None:
                 yield item[1]
         finally:
-            await self._loop.arun(_close(finishing))
+            await loop.afinish(finishing)
 
     def generate(
         self,
@@ -210,16 +225,23 @@ class Engine:
         return self
 
     def close(self) -> None:
-        """Close the backends and the store. The engine can be used again; it then loads anew."""
+        """End what is under way, and close the backends and the store.
+
+        Whoever waits for an evaluation, or goes on with a stream, gets an `EngineError`. The engine can be used again;
+        it then loads anew.
+        """
         with self._lock:
-            thread, self._thread, self._parts = self._thread, None, None
-            self._starting = asyncio.Lock()
-        if thread is not None:
-            try:
-                thread.run(close_all(self.backends.values()))
-            finally:
-                thread.close()
-        self._recording.close()
+            thread = self._thread
+            if thread is not None and thread.is_foreign:
+                return  # all of it belongs to the process that this one was forked from
+            if thread is not None and thread.is_current:
+                raise EngineError("the engine cannot be closed from within: its own thread would wait for itself")
+            self._thread, self._parts, self._starting = None, None, asyncio.Lock()
+        try:
+            if thread is not None:
+                thread.close(partial(close_all, self.backends.values()))
+        finally:
+            self._recording.close()
 
     def __enter__(self) -> Self:
         return self
@@ -235,6 +257,8 @@ class Engine:
 
     @property
     def _loop(self) -> LoopThread:
+        if (thread := self._thread) is not None:
+            return thread
         with self._lock:
             if self._thread is None:
                 self._thread = LoopThread("debate-engine")
@@ -242,6 +266,8 @@ class Engine:
 
     async def _started(self) -> tuple[Runner, Admission]:
         """The parts that need a started backend. Runs on the engine's loop, as everything below does."""
+        if self._thread is None or not self._thread.is_current:
+            raise EngineError("the engine was closed before this began")
         async with self._starting:
             if self._parts is None:
                 await start_all(self.backends.values())
@@ -296,7 +322,7 @@ class Engine:
             raise ConfigError(f"{len(tasks)} tasks and {len(evaluators)} evaluators do not pair up", field="evaluator")
         self.check(*evaluators)
         named = list(with_unique_ids(tasks))
-        records = await asyncio.to_thread(self._recording.records, run, evaluators)
+        records = await self._records(run, evaluators)
         pairs = zip(named, evaluators, strict=True)
         return [EvaluationRequest(position, task, own, *records[id(own)]) for position, (task, own) in enumerate(pairs)]
 
@@ -305,7 +331,7 @@ class Engine:
     ) -> AsyncGenerator[tuple[int, Evaluation]]:
         _check_tasks(tasks, Iterable)
         self.check(evaluator)
-        recorded = (await asyncio.to_thread(self._recording.records, run, [evaluator]))[id(evaluator)]
+        recorded = (await self._records(run, [evaluator]))[id(evaluator)]
         runner, admission = await self._started()
         # The tasks of a held run have unique ids already, and may be too many to hold all ids.
         named = with_unique_ids(tasks) if run is None or isinstance(run, str) else tasks
@@ -315,11 +341,15 @@ class Engine:
             async for item in finishing:
                 yield item
 
+    async def _records(self, run: InRun, evaluators: Sequence[Evaluator]) -> dict[int, Recorded]:
+        return await in_daemon_thread(partial(self._recording.records, run, evaluators), "debate-records")
+
     def check(self, *evaluators: Evaluator) -> None:
         """Check evaluators before anything is loaded.
 
         Raises:
-            ConfigError: for what is no evaluator, or one that asks for a model for which there is no backend.
+            ConfigError: for what is no evaluator, or one that asks for a model for which there is no backend, or asks a
+                chat model with messages of other roles than a chat's.
         """
         for evaluator in {id(evaluator): evaluator for evaluator in evaluators}.values():
             check_evaluator(evaluator)
@@ -330,6 +360,11 @@ class Engine:
                     field="model",
                     hint=f"it has {', '.join(map(repr, self.backends))}; pass {{model: backend}} to Engine",
                 )
+            for name in getattr(evaluator, "role_models", ()):
+                backend = self.backends[name or next(iter(self.backends))]
+                if getattr(backend, "is_chat", False):
+                    problem = f"{evaluator.name} has a judge with roles of its own, and {backend.model} is a chat model"
+                    raise ConfigError(problem, field="backend", hint=ROLES_HINT)
 
 
 def _one_each(evaluator: Evaluator | Sequence[Evaluator], n: int) -> list[Evaluator]:
@@ -368,7 +403,3 @@ def _generated(
 
 async def _next(items: AsyncIterator[T]) -> T | None:
     return await anext(items, None)
-
-
-async def _close(items: AsyncGenerator[Any]) -> None:
-    await items.aclose()

@@ -12,6 +12,7 @@
     ├── BackendError          the model could not be asked
     │   ├── CallError         this call alone failed; other calls may go on
     │   └── BackendUnavailableError      the backend is gone; nothing more can be asked (exit code 4)
+    ├── EngineError           the engine was closed, or cannot be used from where it was called
     ├── StoreError            the store could not be read or written (exit code 5)
     ├── RunLockedError    another process works on this run (exit code 6)
     └── BudgetExceededError   the run has used what it was given; it can go on with more (exit code 3)
@@ -119,6 +120,10 @@ class BackendUnavailableError(BackendError):
 
 class RunMismatchError(ConfigError):
     """A run is to go on with prompts, personas or models that are not those of its record."""
+
+
+class EngineError(DebateError):
+    """The engine was closed while something was under way, or it was called from its own thread or a forked process."""
 
 
 class StoreError(DebateError):

@@ -27,6 +27,34 @@ def json_text(value: Any) -> str:
     return valid_unicode(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
 
 
+class DuplicateKey(Exception):
+    """A duplicate key in one object, of which `json` would silently drop the first."""
+
+
+def without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The object of some pairs, for `object_pairs_hook`.
+
+    Raises:
+        DuplicateKey: with the first duplicate key.
+    """
+    data = dict(pairs)
+    if len(data) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for n, key in enumerate(keys) if key in keys[:n])
+        raise DuplicateKey(repr(twice if len(twice) <= 60 else twice[:57] + "...")[1:-1])
+    return data
+
+
+_MOST_DIGITS = 1000
+
+
+def whole_number(literal: str) -> int:
+    """A whole number as JSON writes it, for `parse_int`. Raises ValueError for one of more than 1,000 digits."""
+    if len(literal) > _MOST_DIGITS:
+        raise ValueError(f"a number of {len(literal):,} digits")
+    return int(literal)
+
+
 def load_pyarrow(file: Path, or_else: str = "") -> tuple[Any, Any]:
     """The modules `pyarrow` and `pyarrow.parquet`, which have no types.
 

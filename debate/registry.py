@@ -173,14 +173,18 @@ BACKENDS = Registry(
     scripted     | debate.backends.scripted:Scripted | a Python function answers: --engine-arg fn=MODULE:NAME
     """,
 )
+SERVERS = ", ".join(name for name, each in BACKENDS.entries.items() if each.target.startswith("debate.backends.http."))
+"""Our backends that take a base URL, for help texts."""
 EXPORTS = Registry(
     "format",
     "debate.exports",
     """
+    tasks          | debate.export.tables:TASKS | a row per task: best, selected, right, scores; parquet or .csv
     scores         | debate.export.tables:SCORES | every cell of the scoring tensor, one per row; parquet or .csv
     turns          | debate.export.tables:TURNS | every turn: comments, failures, memories; parquet or .csv
     preferences    | debate.export.preferences:PREFERENCES | prompt, chosen, rejected, margin
-    inspect        | debate.export.interop:INSPECT | scores for inspect's precomputed_scores
+    inspect        | debate.export.interop:INSPECT | right or wrong by the label, for inspect's precomputed_scores
+    inspect_scores | debate.export.interop:INSPECT_SCORES | every candidate's score, for precomputed_scores with metrics
     alpaca_eval    | debate.export.preferences:ALPACA_EVAL | AlpacaEval annotations of pairs
     mt_bench       | debate.export.interop:MT_BENCH | MT-bench judgments, a score of 1 to 10 per candidate
     mt_bench_pairs | debate.export.interop:MT_BENCH_PAIRS | MT-bench judgments, who wins of each two candidates

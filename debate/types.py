@@ -185,7 +185,7 @@ class Task:
         _check_text(id or "", "id")
         x = _check_text(x, "x")
         texts = tuple(_check_text(text, f"context.{n}") for n, text in enumerate(_in_order(context, "context")))
-        reference = _check_text(reference or "", "reference") or None
+        reference = None if reference is None else _check_text(reference, "reference") or None
         set_ = object.__setattr__
         set_(self, "x", x)
         set_(self, "candidates", checked)
@@ -193,7 +193,7 @@ class Task:
         set_(self, "metadata", _with_label(_own_copy(metadata), best, checked))
         set_(self, "reference", reference)
         set_(self, "has_given_id", id is not None)
-        set_(self, "id", id if id is not None else _content_id(x, checked, texts, reference))
+        set_(self, "id", str(id) if id is not None else _content_id(x, checked, texts, reference))
 
     def renamed(self, id: str) -> Task:  # noqa: A002 - pinned name
         """The same task under an id that is given."""

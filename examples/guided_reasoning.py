@@ -5,8 +5,8 @@
 
 Three steps: the model drafts answers to the question; the agents debate the drafts; the transcript goes into a last
 prompt, from which the model writes the final answer. That is the third use named in "TextEvolve Evaluate" (Yucha 2024).
-It is more than picking a draft: where each draft is right in one place, the debate says which, and the final answer can
-be better than all of them, as it is with the scripted model here. `--no-debate` is the control: the same last prompt
+Picking takes one draft; the last prompt may take what holds from each of them. The scripted model is written to do so,
+which shows how the parts work together and nothing about a real one: `--no-debate` is the control, the same last prompt
 without the transcript.
 
 The answer goes to stdout, everything else to stderr. Exit code 3: the debate or the final call failed, and no answer is

@@ -1,9 +1,77 @@
-"""Counts the processes of a session: what a command in a session of its own leaves behind."""
+"""Processes under watch: code that may hang runs in one of its own, and what a session leaves behind is counted."""
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
 import time
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
+
+import debate
+
+_PRELUDE = "import faulthandler; faulthandler.enable()\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a process ended by itself."""
+
+    code: int
+    """Its exit code; minus the signal that ended it."""
+    out: str
+    err: str
+    seconds: float
+
+    @property
+    def lines(self) -> list[str]:
+        return self.out.splitlines()
+
+
+def watched(code: str, *arguments: str, seconds: float = 30.0, interrupt_at: str | None = None) -> Ended:
+    """Run Python code in a process and a session of its own, which must end within some seconds.
+
+    Where it hangs, the error holds the stacks of all its threads. `interrupt_at` is a line of its output at which it is
+    sent what Ctrl-C sends.
+    """
+    began = time.monotonic()
+    process = subprocess.Popen(
+        [sys.executable, "-c", _PRELUDE + textwrap.dedent(code), *arguments],
+        cwd=Path(debate.__file__).parents[1],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    watchdog = threading.Timer(seconds, process.send_signal, [signal.SIGABRT])  # faulthandler then writes the stacks
+    watchdog.start()
+    with process:
+        try:
+            said = _read_until(process, interrupt_at)
+            out, err = process.communicate(timeout=seconds + 10)
+        finally:
+            watchdog.cancel()
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+    assert process.returncode != -signal.SIGABRT, f"the process did not end within {seconds} s:\n{said}{out}\n{err}"
+    return Ended(process.returncode, said + out, err, time.monotonic() - began)
+
+
+def _read_until(process: subprocess.Popen[str], line: str | None) -> str:
+    """What the process says up to that line, at which it is interrupted."""
+    said = ""
+    assert process.stdout is not None
+    while line is not None and (read := process.stdout.readline()):
+        said += read
+        if read.strip() == line:
+            process.send_signal(signal.SIGINT)
+            break
+    return said
 
 
 def processes_of_session(session: int) -> list[int]:

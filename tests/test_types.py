@@ -87,6 +87,8 @@ def test_a_given_id_is_kept() -> None:
         ({"context": ["\udc00"]}, "context.0", "lone surrogate"),
         ({"x": 3}, "x", "got int"),
         ({"x": "\ud800"}, "x", "lone surrogate"),
+        ({"reference": 0}, "reference", "got int"),
+        ({"reference": ["4"]}, "reference", "got list"),
         ({"id": ""}, "id", "non-empty"),
         ({"id": "  "}, "id", "non-empty"),
         ({"id": 7}, "id", "non-empty string"),

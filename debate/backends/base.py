@@ -6,8 +6,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
-from debate.errors import ConfigError
-from debate.flow import Call, Completion
+from debate.errors import CallError, ConfigError
+from debate.flow import Call, Completion, Messages, Prompt
+
+ROLES_HINT = "a value model is asked with --backend value_server, a reward model with --backend reward_model"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +28,7 @@ class Backend(Protocol):
     """A model that can be asked.
 
     `generate` raises `CallError` when this call failed for good and `BackendUnavailableError` when nothing more can be
-    asked; cancelling it frees whatever it holds.
+    asked; cancelling it frees whatever it holds. One that sends a chat's messages alone says so by `is_chat = True`.
     """
 
     @property
@@ -50,6 +52,17 @@ class Backend(Protocol):
     async def aclose(self) -> None:
         """Let go of everything. Safe to call twice, and before `start`."""
         ...
+
+
+def check_is_chat(prompt: Prompt, model: str) -> None:
+    """Refuse messages with roles of their own, which a chat model does not know.
+
+    Raises:
+        CallError: not_a_chat.
+    """
+    if isinstance(prompt, Messages):
+        problem = f"{model} is a chat model, and knows no role {prompt.roles[-1]!r}"
+        raise CallError("not_a_chat", problem, hint=ROLES_HINT)
 
 
 def backends_by_name(given: Backend | Mapping[str, Backend]) -> dict[str, Backend]:
@@ -79,6 +92,12 @@ async def start_all(backends: Collection[Backend]) -> None:
 
 
 async def close_all(backends: Collection[Backend]) -> None:
-    """Close all of them."""
+    """Close all of them, also where one raises; the first that is raised is raised again at the end."""
+    errors: list[Exception] = []
     for backend in backends:
-        await backend.aclose()
+        try:
+            await backend.aclose()
+        except Exception as error:
+            errors.append(error)
+    if errors:
+        raise errors[0]

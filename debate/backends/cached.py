@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from debate.backends.base import Backend, Call, Capacity
+from debate.concurrency.exits import is_being_cancelled
 from debate.flow import Completion
 from debate.hashing import digest
 
@@ -32,6 +33,7 @@ class Cached:
 
     def __init__(self, backend: Backend, replies: Replies) -> None:
         self.model = backend.model
+        self.is_chat = getattr(backend, "is_chat", False)
         self.start, self.aclose = backend.start, backend.aclose
         self._backend = backend
         self._replies = replies
@@ -50,7 +52,7 @@ class Cached:
         try:
             return replace(await asyncio.shield(shared), cached=True)
         except asyncio.CancelledError:
-            if (caller := asyncio.current_task()) is not None and caller.cancelling():
+            if is_being_cancelled():
                 raise
             return await self.generate(call)  # whoever asked first was cancelled; somebody else asks now
 

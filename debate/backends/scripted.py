@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Awaitable, Callable
 
 from debate.backends.base import Call, Capacity
+from debate.concurrency.exits import ends_more
 from debate.errors import BackendError, CallError
 from debate.flow import Completion
 from debate.types import Usage
@@ -17,7 +18,8 @@ class Scripted:
     """Answers every call with `fn(call)`, plain or async.
 
     `fn` returns the reply's text, or a `Completion` to set the finish reason and the usage; without one, usage counts
-    four characters per token. An exception it raises becomes a failed call, as a model's would.
+    four characters per token. An exception that it raises becomes a failed call, as a model's would; KeyboardInterrupt
+    and SystemExit end the batch and reach the caller.
 
     >>> engine = Engine(Scripted(lambda call: '{"overall": ...}'))
     """
@@ -36,9 +38,9 @@ class Scripted:
             answer = self._fn(call)
             if inspect.isawaitable(answer):
                 answer = await answer
-        except BackendError:
-            raise
-        except Exception as error:
+        except BaseException as error:
+            if ends_more(error) or isinstance(error, BackendError):
+                raise
             raise CallError("script_raised", f"the script raised {type(error).__name__}: {error}") from error
         if isinstance(answer, Completion):
             return answer

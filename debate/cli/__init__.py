@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -15,6 +16,7 @@ import typer.main
 from typer.core import TyperCommand, TyperGroup
 
 from debate.cli import exit_codes
+from debate.cli.streams import lasting_output
 from debate.errors import BackendError, BudgetExceededError, DebateError, InputError, RunLockedError, StoreError
 
 COMMANDS = ("run", "resume", "show", "export", "serve", "profiles", "doctor", "cache", "memory")
@@ -98,29 +100,46 @@ def _top(
 ) -> None:
     if version:
         from debate import __version__
+        from debate.cli.console import say
 
-        typer.echo(__version__)
+        say(__version__)
         raise typer.Exit
-    _say_what_is_imported()
+    from debate.cli.console import LogLines
 
-
-def _say_what_is_imported() -> None:
-    """Show on stderr which modules are imported that are not ours."""
-    log = logging.getLogger("debate.registry")
-    log.setLevel(logging.INFO)
-    log.handlers = [logging.StreamHandler()]  # on the stderr of now
+    logging.getLogger("debate").handlers = [LogLines()]
+    logging.getLogger("debate.registry").setLevel(logging.INFO)  # which modules are imported that are not ours
 
 
 def main() -> None:
     """Run the command line; each kind of `DebateError` is one message on stderr and an exit code.
 
-    0 done, 2 bad input, 3 done with failures or out of budget, 4 the engine failed, 5 the store failed, 6 the run is in
-    use, 130 interrupted.
+    0 done, 1 the output could not be written, 2 bad input, 3 done with failures or out of budget, 4 the engine failed,
+    5 the store failed, 6 the run is in use, 130 interrupted. A reader of the output that leaves early is no fault.
     """
+    if os.environ.get("COLUMNS", "").strip("0") == "":  # on 0 columns nothing can be shown
+        os.environ.pop("COLUMNS", None)
+    with lasting_output() as stdout:
+        code = _exit_code()
+        if stdout is not None and (fault := stdout.fault) is not None:
+            _say(f"error: stdout cannot be written: {fault.strerror}")
+            code = code or 1
+    sys.exit(code)
+
+
+def _exit_code() -> int | str | None:
+    """Run the command; returns its exit code."""
     try:
         app()
     except DebateError as error:
-        typer.echo(f"error: {error}", err=True)
-        sys.exit(next((code for kind, code in _CODES if isinstance(error, kind)), 1))
+        _say(*f"error: {error}".split("\n"))
+        return next((code for kind, code in _CODES if isinstance(error, kind)), 1)
     except KeyboardInterrupt:
-        sys.exit(exit_codes.INTERRUPTED)
+        return exit_codes.INTERRUPTED
+    except SystemExit as end:
+        return end.code
+
+
+def _say(*lines: str) -> None:
+    from debate.cli.console import say
+
+    say(*lines, err=True)

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from debate.cli.console import say
+
 cache = typer.Typer(help="The cached replies of a store.", no_args_is_help=True)
 _Where = Annotated[
     str, typer.Argument(metavar="STORE", help="A run's folder, a SQLite file, or postgresql://USER@HOST/NAME.")
@@ -38,7 +40,7 @@ def clear(
     Example: debate cache clear runs/first --expired
     """
     with _opened(store) as opened:
-        typer.echo(f"{opened.cache().clear(expired_only=expired)} replies forgotten")
+        say(f"{opened.cache().clear(expired_only=expired)} replies forgotten")
 
 
 def _opened(store: str):

@@ -1,66 +1,129 @@
 """The console the commands print on, and how text of unknown origin gets there unharmed.
 
-Models, eval sets and profiles write what is shown here, so nothing of it may move the cursor, color the screen or
-turn the writing direction.
+Models, eval sets and profiles write what is shown here, so nothing of it may move the cursor, color the screen, turn
+the writing direction, or be invisible. All output goes through the console of `open_console`, which escapes what would.
 """
 
 from __future__ import annotations
 
 import io
+import logging
+import re
 import sys
-from collections.abc import Container
-from typing import cast
+from collections.abc import Container, Iterable
+from typing import Any, cast
 
 from rich import box
-from rich.console import Console, Group
+from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.padding import Padding
 from rich.rule import Rule
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
 _CONTROLS = [*range(0x20), *range(0x7F, 0xA0)]
 _BREAKS = [0x2028, 0x2029]
 _DIRECTIONS = [0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)]
+_INVISIBLE = [
+    *(0xAD, 0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x180E, 0x200B, 0x3164, 0xFEFF, 0xFFA0),
+    *range(0x2060, 0x2066),
+    *range(0x206A, 0x2070),
+    *range(0xFFF0, 0xFFFC),
+    *range(0x1BCA0, 0x1BCA4),
+    *range(0x1D173, 0x1D17B),
+    *range(0xE0000, 0xE1000),
+]
+_SURROGATES = range(0xD800, 0xE000)
 
 
 def _escape(code: int) -> str:
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
-_ONE_LINE = {code: _escape(code) for code in (*_CONTROLS, *_BREAKS, *_DIRECTIONS)} | {0x09: " ", 0x0A: "\\n"}
+_ONE_LINE = {code: _escape(code) for code in (*_CONTROLS, *_BREAKS, *_DIRECTIONS, *_INVISIBLE, *_SURROGATES)} | {
+    0x09: " ",
+    0x0A: "\\n",
+}
 _LINES = _ONE_LINE | {0x09: "    ", 0x0A: "\n"}
+_JOINERS = re.compile("(?<![\u0600-\U0010ffff])[\u200c\u200d\ufe00-\ufe0f]")
+"""Joiners and variation selectors where they shape nothing: Arabic, Indic and later scripts need them, and emoji."""
+_LONGEST = {"name": 120, "line": 1_000, "block": 100_000}
+"""Characters of a text that are shown; wrapping millions takes minutes."""
+
+
+def _escaped(text: str, table: dict[int, str]) -> str:
+    if text.isascii() and text.isprintable():
+        return text
+    return _JOINERS.sub(lambda found: _escape(ord(found[0])), text).translate(table)
 
 
 def escape_controls(text: str) -> str:
-    r"""`text` on one line, with control characters escaped: ESC becomes `\x1b`, a line feed `\n`."""
-    return text.translate(_ONE_LINE)
+    r"""`text` on one line, with what is no visible character escaped: ESC becomes `\x1b`, a line feed `\n`."""
+    return _escaped(text, _ONE_LINE)
 
 
 def visible_lines(text: str) -> str:
-    """`text` with its line ends kept and every other control character escaped."""
-    return text.replace("\r\n", "\n").strip("\n").translate(_LINES)
+    """`text` with its line ends kept and everything else that is no visible character escaped."""
+    return _escaped(text.replace("\r\n", "\n").strip("\n"), _LINES)
 
 
-def open_console() -> Console:
-    """A console on the present stdout that reads no markup out of what it prints.
+class _SafeConsole(Console):
+    """Escapes what is no visible character in everything it prints, however it was made; its own codes pass."""
 
-    It is 80 columns wide and without color when stdout is no terminal. What the encoding of stdout cannot say is
-    escaped.
+    def render_str(self, text: str, *arguments: Any, **settings: Any) -> Text:
+        """A plain string as it is shown, before its width is measured."""
+        return super().render_str(visible_lines(text), *arguments, **settings)
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """The pieces of a renderable, with their texts escaped."""
+        for each in super().render(renderable, options):
+            yield each if each.control else Segment(_escaped(each.text, _LINES), each.style)
+
+
+def open_console(*, stderr: bool = False) -> Console:
+    """A console on the present stdout, or stderr, that reads no markup out of what it prints.
+
+    It is 80 columns wide and without color when that is no terminal. What its encoding cannot say is escaped.
     """
-    stdout = cast("object", sys.stdout)
-    if isinstance(stdout, io.TextIOWrapper):
-        cast("io.TextIOWrapper", stdout).reconfigure(errors="backslashreplace")
-    return Console(markup=False, emoji=False, highlight=False)
+    stream = cast("object", sys.stderr if stderr else sys.stdout)
+    if isinstance(stream, io.TextIOWrapper):
+        cast("io.TextIOWrapper", stream).reconfigure(errors="backslashreplace")
+    return _SafeConsole(stderr=stderr, markup=False, emoji=False, highlight=False)
+
+
+def say(*lines: str, err: bool = False) -> None:
+    """Print lines of any origin, each as one line of any length."""
+    for each in lines:
+        open_console(stderr=err).print(Text(escape_controls(each)), soft_wrap=True)
+
+
+class LogLines(logging.Handler):
+    """Shows log records on the stderr of now."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print a record's lines."""
+        say(*self.format(record).split("\n"), err=True)
+
+
+def _shortened(text: str, kind: str) -> str:
+    """The text, or its beginning and how long it is."""
+    longest = _LONGEST[kind]
+    return text if len(text) <= longest else f"{text[:longest]}... ({len(text):,} characters)"
+
+
+def name(text: str) -> Text:
+    """A name or id of any origin, short enough for a cell of a table."""
+    return Text(escape_controls(_shortened(text, "name")))
 
 
 def line(text: str, style: str = "") -> Text:
     """Text of any origin as one line."""
-    return Text(escape_controls(text), style=style)
+    return Text(escape_controls(_shortened(text, "line")), style=style)
 
 
 def block(text: str, indent: int = 2, style: str = "") -> Padding:
     """Text of any origin as an indented block, wrapped between words."""
-    return Padding(Text(visible_lines(text), style=style), (0, 0, 0, indent))
+    return Padding(Text(visible_lines(_shortened(text, "block")), style=style), (0, 0, 0, indent))
 
 
 def heading(title: str) -> Rule:

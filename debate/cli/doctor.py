@@ -19,6 +19,7 @@ from typing import Annotated
 
 import typer
 
+from debate.cli.console import say
 from debate.registry import version_of
 
 MODEL_VARIABLE = "DEBATE_MODEL"
@@ -92,7 +93,7 @@ def doctor(
     found = diagnose(model or os.environ.get(MODEL_VARIABLE) or None)
     if as_json:
         told = {"ready": not found.to_do, **asdict(found), "to_do": found.to_do, "notes": found.notes}
-        typer.echo(json.dumps(told, indent=2))
+        say(*json.dumps(told, indent=2).splitlines())
     else:
         _print(found)
     if found.to_do:

@@ -40,7 +40,7 @@ def execute(
     job = Run(
         evalset=evalset, folder=folder, evaluator=evaluator, settings=settings, retry_failed=retry_failed, fork=fork
     )
-    signal.signal(signal.SIGTERM, _as_interrupt)
+    _end_as_on_interrupt()
     with Progress(model=(settings.model or next(iter(backends))) if asks_models(evaluator) else "") as progress:
         try:
             where, totals = job.execute(backends, progress)
@@ -51,5 +51,13 @@ def execute(
     return DONE if totals.statuses.get("ok", 0) == totals.tasks else DONE_WITH_FAILURES
 
 
-def _as_interrupt(*_: object) -> None:
+def _end_as_on_interrupt() -> None:
+    """Have a termination, and a terminal that is closed, end the run as Ctrl-C does; `nohup` keeps the latter away."""
+    signal.signal(signal.SIGTERM, as_interrupt)
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, as_interrupt)
+
+
+def as_interrupt(*_: object) -> None:
+    """Handle a signal as Ctrl-C."""
     raise KeyboardInterrupt

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from debate.cli.console import say
 from debate.registry import EXPORTS
 
 
@@ -48,9 +49,9 @@ def export(
         for name, path in paths.items():
             write = exports[name].write
             written = write(record.results(), path, folder.resolve().name, **options.get(name, {}))
-            typer.echo(f"{path}: {written.rows:,} rows")
+            say(f"{path}: {written.rows:,} rows")
             for reason, count in written.skipped.items():
-                typer.echo(f"  left out {count:,}: {reason}")
+                say(f"  left out {count:,}: {reason}")
 
 
 def _takes(write: object, name: str) -> bool:

@@ -25,10 +25,11 @@ class WithFlags:
     The flags are made when the command's signature is asked for: the settings load slowly.
     """
 
-    def __init__(self, command: Command, names: Collection[str]) -> None:
+    def __init__(self, command: Command, names: Collection[str], *, serves: bool = False) -> None:
         self.__name__, self.__doc__ = command.__name__, command.__doc__
         self._command = command
         self._names = names
+        self._serves = serves
 
     def __call__(self, **arguments: Any) -> None:
         """Call the command with the flags that were given."""
@@ -37,9 +38,10 @@ class WithFlags:
 
     @cached_property
     def _rows(self) -> list[SettingRow]:
-        from debate.config.settings import settings_table
+        from debate.config.settings import RunSettings, ServeSettings, settings_table
 
-        return [row for row in settings_table() if not self._names or row.name in self._names]
+        rows = settings_table(ServeSettings if self._serves else RunSettings)
+        return [row for row in rows if row.panel == "Server" or not self._names or row.name in self._names]
 
     @cached_property
     def __signature__(self) -> inspect.Signature:
@@ -55,12 +57,13 @@ class WithFlags:
         return {each.name: each.annotation for each in self.__signature__.parameters.values()}
 
 
-def settings_flags(*names: str) -> Callable[[Command], WithFlags]:
+def settings_flags(*names: str, serves: bool = False) -> Callable[[Command], WithFlags]:
     """Decorate a command: see `WithFlags`.
 
     names: of the settings; all without any.
+    serves: whether the settings of a server have flags too.
     """
-    return lambda command: WithFlags(command, names)
+    return lambda command: WithFlags(command, names, serves=serves)
 
 
 def _option(row: SettingRow) -> Any:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from debate.cli.console import say
 from debate.errors import CallError, ConfigError, StoreError
-from debate.registry import BACKENDS, EMBEDDERS
+from debate.registry import BACKENDS, EMBEDDERS, SERVERS
 
 if TYPE_CHECKING:
     from debate.memory import MemoryStore
@@ -59,13 +61,15 @@ def add(
 
     if not texts and not file:
         raise ConfigError("nothing to add", hint="give texts, or --file")
+    if not all(text.strip() for text in texts or ()):
+        raise ConfigError("is empty", field="texts")
     pieces = [piece for path in file or () for piece in read_document(path)]
     with _opened(store, embedder, index) as opened:
         ids = opened.add(collection, texts or [], source, kind, importance)
         for piece in pieces:
             place = {"line": piece.line, "headings": list(piece.headings)}
             ids += opened.add(collection, piece.text, source or piece.source, kind, importance, metadata=place)
-        typer.echo(f"{len(ids)} memories in {collection}")
+        say(f"{_memories(len(ids))} in {collection}")
 
 
 @memory.command(name="import")
@@ -89,17 +93,23 @@ def import_(
         raise ConfigError("nothing to import", hint="give files, or --built-in")
     with _opened(store, embedder, index) as opened:
         for path in paths:
-            typer.echo(f"{path}: {opened.import_(path)} memories added")
+            say(f"{path}: {_memories(opened.import_(path))} added")
 
 
 @memory.command()
-def export(file: Annotated[Path, typer.Argument(help="JSONL file to write.")], store: _Store = None) -> None:
+def export(
+    file: Annotated[Path, typer.Argument(help="JSONL file to write.")],
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+    store: _Store = None,
+) -> None:
     """Write all memories to a JSONL file, one per line.
 
     Example: debate memory export memories.jsonl
     """
-    with _opened(store) as opened:
-        typer.echo(f"{file}: {opened.export(file)} memories")
+    with _opened(_existing(store)) as opened:
+        if file.exists() and not force:
+            raise ConfigError("exists already", file=file, hint="--force replaces it")
+        say(f"{file}: {_memories(opened.export(file))}")
 
 
 @memory.command()
@@ -113,14 +123,16 @@ def search(
 
     Example: debate memory search general/Critic "What is 7 % of 240?"
     """
-    from debate.cli.console import line, open_console, table
+    from debate.cli.console import line, name, open_console, table
 
-    with _opened(store) as opened:
+    if not any(each.strip() for each in query):
+        raise ConfigError("is empty", field="query")
+    with _opened(_existing(store)) as opened:
+        _check_holds_memories(opened, collection)
         made = table("score", "relevance", "recency", "importance", "memory", "source")
         for found in opened.recall(collection, query, k=k):
             numbers = (found.score, found.relevance, found.recency, found.importance)
-            cells = [*(f"{number:.3f}" for number in numbers), found.text, found.source or "-"]
-            made.add_row(*map(line, cells))
+            made.add_row(*(f"{each:.3f}" for each in numbers), line(found.text), name(found.source or "-"))
         open_console().print(made)
 
 
@@ -137,9 +149,9 @@ def forget(
     """
     if collection is None and source is None and not ids:
         raise ConfigError("nothing selected to forget", hint="give --collection, --source or --id")
-    with _opened(store) as opened:
+    with _opened(_existing(store)) as opened:
         gone = opened.forget(collection, ids=ids or None, source=source)
-        typer.echo(f"{len(gone)} memories forgotten")
+        say(f"{_memories(len(gone))} forgotten")
 
 
 @memory.command()
@@ -150,11 +162,14 @@ def stats(store: _Store = None) -> None:
     """
     from debate.cli.console import line, open_console, table
 
-    with _opened(store) as opened:
-        made = table("collection", "memories")
-        for name, count in opened.collections().items():
-            made.add_row(line(name), str(count))
-        open_console().print(made)
+    with _opened(_existing(store)) as opened:
+        made = table("collection", "memories", right=(1,))
+        for collection, count in opened.collections().items():
+            made.add_row(line(collection), f"{count:,}")
+        if made.rows:
+            open_console().print(made)
+        else:
+            say(f"{opened.place}: holds no memories")
 
 
 @memory.command()
@@ -163,11 +178,11 @@ def verify(store: _Store = None, index: _Index = "auto") -> None:
 
     Example: debate memory verify
     """
-    with _opened(store, index=index) as opened:
+    with _opened(_existing(store), index=index) as opened:
         report = opened.verify()
-        typer.echo(f"{report.memories} memories, {report.collections} collections, {report.vectors} vectors")
+        say(f"{report.memories} memories, {report.collections} collections, {report.vectors} vectors")
         for problem in report.problems:
-            typer.echo(f"- {problem}")
+            say(f"- {problem}")
         if not report.is_ok:
             hint = "`debate memory rebuild` repairs vectors and index"
             raise StoreError("the memory store is inconsistent", hint=hint)
@@ -185,8 +200,8 @@ def rebuild(
 
     Example: debate memory rebuild --embedder hashing
     """
-    with _opened(store, embedder, index) as opened:
-        typer.echo(f"{opened.rebuild()} vectors made")
+    with _opened(_existing(store), embedder, index) as opened:
+        say(f"{opened.rebuild()} vectors made")
 
 
 @memory.command()
@@ -207,7 +222,9 @@ def remember(
     with Store(run.store_url) as kept, _opened(store, embedder) as opened:
         record = kept.read(run.name)
         count = write_down(opened, record.results(), record.identity["evaluator"], run.name)
-        typer.echo(f"{count} conclusions remembered")
+        say(f"{count} conclusions remembered")
+        if not count:
+            say("only a debate's agents remember, and none of them finished a turn in this run")
 
 
 @memory.command()
@@ -215,7 +232,7 @@ def reflect(
     collection: _Collection,
     model: Annotated[str, typer.Option(envvar="DEBATE_MODEL", help="Model to ask, by the name the backend knows.")],
     backend: Annotated[str, typer.Option(help=f"Backend: {BACKENDS.names()}.")] = "vllm",
-    base_url: Annotated[str | None, typer.Option(help="Base URL of the server: http://localhost:8000/v1.")] = None,
+    base_url: Annotated[str | None, typer.Option(help=f"Address of the model's server, for {SERVERS}.")] = None,
     last: Annotated[int, typer.Option(help="How many of the newest memories the model reads.", min=1)] = 30,
     n: Annotated[int, typer.Option("-n", help="How many insights at most.", min=1)] = 3,
     store: _Store = None,
@@ -229,17 +246,45 @@ def reflect(
     from debate.memory.reflection import reflection, write_insights
 
     given = {"model": model, "backend": backend, **({"base_url": base_url} if base_url else {})}
-    with _opened(store) as opened:
+    with _opened(_existing(store)) as opened:
+        _check_holds_memories(opened, collection)
         memories = opened.newest(collection, last)
-        if not memories:
-            raise ConfigError(f"holds no memories: {collection}", field="collection")
         with Engine(RunSettings.read(None, given).open_backend()) as engine:
             parsed = engine.drive(reflection(collection, memories, n=n))
         if parsed.failure is not None:
             raise CallError(parsed.failure.reason, f"the model gave no insights: {parsed.failure.message}")
         write_insights(opened, collection, parsed.value or [])
         for insight in parsed.value or []:
-            typer.echo(f"- {insight.text} (from {len(insight.evidence)} memories)")
+            say(f"- {insight.text} (from {_memories(len(insight.evidence))})")
+
+
+def _memories(n: int) -> str:
+    return "1 memory" if n == 1 else f"{n:,} memories"
+
+
+def _check_holds_memories(opened: MemoryStore, collection: str) -> None:
+    there = opened.collections()
+    if collection not in there:
+        close = get_close_matches(collection, there, n=3, cutoff=0.4) or list(there)[:3]
+        hint = f"did you mean {' or '.join(map(repr, close))}?" if close else "`debate memory add` adds some"
+        raise ConfigError(f"{collection!r} holds no memories", field="collection", hint=hint)
+
+
+def _existing(store: str | None) -> str:
+    """The store, where it is there: to look into one that is not must not make it.
+
+    Raises:
+        ConfigError: when there is none.
+    """
+    from debate.memory.store import default_store
+    from debate.sql.connect import normalize_url, sqlite_file
+
+    url = store or default_store()
+    file = sqlite_file(normalize_url(url, "memory"))
+    if file is not None and not file.is_file():
+        hint = "--memory names another; `debate memory add` and `debate memory import` make one"
+        raise ConfigError("there is no memory store", file=file, hint=hint)
+    return url
 
 
 @contextmanager

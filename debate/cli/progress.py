@@ -14,6 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TaskID, 
 from rich.progress import Progress as Bar
 
 from debate.backends import Call
+from debate.cli.console import open_console
 from debate.evaluation import Evaluation
 from debate.flow import Completion
 from debate.types import Usage
@@ -31,7 +32,7 @@ class Progress:
     """A `debate.jobs.run.RunListener` that shows what it is told, and keeps the totals for the summary."""
 
     def __init__(self, *, model: str, console: Console | None = None) -> None:
-        self.console = console or Console(stderr=True, markup=False, highlight=False)
+        self.console = console or open_console(stderr=True)
         self.usage = Usage()
         self.failed_turns = 0
         self.failed = 0

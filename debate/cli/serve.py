@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import ipaddress
+import signal
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from debate.cli.console import say
 from debate.cli.flags import settings_flags
 from debate.errors import ConfigError
+from debate.server.access import is_loopback
 
 
-@settings_flags("evaluator", "options", "model", "backend", "base_url", "engine_args")
+@settings_flags("evaluator", "options", "model", "backend", "base_url", "engine_args", "task_seconds", serves=True)
 def serve(
     config: Annotated[Path | None, typer.Option(help="YAML file of settings; flags override it.")] = None,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
@@ -33,27 +36,28 @@ def serve(
     """
     if config is None:
         flags.setdefault("evaluator", "step")
-    if not _is_loopback(host) and not token:
+    if not is_loopback(host) and not token:
         raise ConfigError(f"{host} can be reached from outside", field="--host", hint="give a --token with it")
-    from debate.config.settings import RunSettings
+    from debate.cli.execution import as_interrupt
+    from debate.config.settings import ServeSettings
     from debate.engine import Engine
     from debate.server.app import create_app, valued_by
 
-    settings = RunSettings.read(config, flags)
+    settings = ServeSettings.read(config, flags)
     evaluator = settings.make_evaluator()
     backends = settings.open_backends(evaluator)
-    with Engine(backends, seed=settings.seed, max_concurrency=settings.max_concurrency) as engine:
-        app = create_app(valued_by(engine, evaluator), token=token)
+    signal.signal(signal.SIGTERM, as_interrupt)
+    with Engine(
+        backends, seed=settings.seed, max_concurrency=settings.max_concurrency, task_seconds=settings.task_seconds
+    ) as engine:
+        engine.check(evaluator)
+        app = create_app(valued_by(engine, evaluator), token=token, host=host, limits=settings)
         import uvicorn
 
-        typer.echo("loading the model", err=True)
+        say("loading the model", err=True)
         engine.start()
-        typer.echo(f"{settings.evaluator} at http://{host}:{port}/forward; Ctrl-C ends it", err=True)
-        uvicorn.run(app, host=host, port=port, log_level="warning")
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+        say(f"{settings.evaluator} at http://{host}:{port}/forward; Ctrl-C ends it", err=True)
+        with suppress(KeyboardInterrupt):  # of the signal that ended the server
+            uvicorn.run(
+                app, host=host, port=port, log_level="warning", timeout_graceful_shutdown=settings.grace_seconds
+            )

@@ -124,7 +124,7 @@ def _find_task(evalset: Path, evaluation: Evaluation) -> Task:
 
 
 def _show_list(found: _Results) -> None:
-    from debate.cli.console import line, open_console, table
+    from debate.cli.console import line, name, open_console, table
     from debate.cli.render_debate import chosen, row_style
     from debate.evaluation import top_of_scale
 
@@ -133,7 +133,6 @@ def _show_list(found: _Results) -> None:
     for task, evaluation in found.read(None):
         selected, best = evaluation.selected, () if task is None else task.best
         cells = (
-            evaluation.task_id,
             evaluation.status,
             evaluation.stop_reason or "-",
             str(evaluation.rounds_run),
@@ -141,7 +140,7 @@ def _show_list(found: _Results) -> None:
             ",".join(str(j + 1) for j in best),
             "-" if selected is None else f"{evaluation.scores[selected]:.2f}{top_of_scale(evaluation)}",
         )
-        made.add_row(*(line(cell) for cell in cells), style=row_style(evaluation, best))
+        made.add_row(name(evaluation.task_id), *(line(cell) for cell in cells), style=row_style(evaluation, best))
     if not made.rows:
         raise InputError("holds no evaluation yet", file=found.place)
     open_console().print(made)

@@ -11,7 +11,7 @@ from typing import cast
 
 from rich.table import Table
 
-from debate.cli.console import escape_controls, line, open_console, table
+from debate.cli.console import escape_controls, line, name, open_console, table
 from debate.cli.progress import Progress, cached_share
 from debate.cli.render_debate import chosen, row_style
 from debate.evaluation import Evaluation, top_of_scale
@@ -38,9 +38,10 @@ def print_summary(folder: RunDirectory, totals: Totals, progress: Progress) -> N
         for group, found in _by_group(islice(record.results(), MAX_ROWS)):
             if group is not None:
                 rows.add_section()
-                rows.add_row(line(f"- {group}"))
+                rows.add_row(name(f"- {group}"))
             for task, evaluation in found:
-                rows.add_row(*map(line, _row(evaluation, task.best)), style=row_style(evaluation, task.best))
+                cells = map(line, _row(evaluation, task.best))
+                rows.add_row(name(evaluation.task_id), *cells, style=row_style(evaluation, task.best))
         groups, first_errors = record.accuracy_by_group(), _first_errors(record)
     console = open_console()
     console.print(rows)
@@ -70,7 +71,7 @@ def _row(evaluation: Evaluation, best: Sequence[int]) -> tuple[str, ...]:
     scores += top_of_scale(evaluation)
     cv = f"{evaluation.cv[-1]:.2f}" if evaluation.cv and evaluation.cv[-1] == evaluation.cv[-1] else "-"
     stopped = evaluation.stop_reason or evaluation.status
-    return evaluation.task_id, selected, known, scores, cv, str(evaluation.rounds_run), _STOPPED.get(stopped, stopped)
+    return selected, known, scores, cv, str(evaluation.rounds_run), _STOPPED.get(stopped, stopped)
 
 
 def _first_errors(record: StoredRun) -> str | None:

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 import typer
 
 from debate.backends import Backend
-from debate.cli.console import escape_controls
+from debate.cli.console import escape_controls, say
 from debate.config.settings import ModelSettings, RunSettings
 from debate.errors import ConfigError
 from debate.registry import asking
@@ -50,7 +50,7 @@ class Trust:
             return
         what = escape_controls(f"{self.folder / 'run.json'} {what}")
         if sys.stdin.isatty() and sys.stderr.isatty():
-            typer.echo(what, err=True)
+            say(what, err=True)
             if typer.prompt("Type yes if that is right", default="no", err=True) == "yes":
                 return
         raise ConfigError(what, hint=f"if that is right, say so: debate resume {self.folder} --trust")

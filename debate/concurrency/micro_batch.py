@@ -86,7 +86,7 @@ class MicroBatcher(Generic[Item, Answer]):
             for _, waiting in batch:
                 waiting.cancel()
             raise
-        except Exception as error:
+        except BaseException as error:
             if len(batch) > 1 and isinstance(error, self._one_by_one):
                 for each in batch:
                     await self._answer([each])

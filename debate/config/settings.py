@@ -10,7 +10,7 @@ import inspect
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Self, cast, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, create_model
 from pydantic.fields import FieldInfo
@@ -23,13 +23,13 @@ from debate.errors import CallError, ConfigError
 from debate.evaluators.base import Evaluator
 from debate.evaluators.debate.evaluator import DebateEvaluator
 from debate.flow import Call
-from debate.registry import BACKENDS, EVALUATORS, FORMATS
+from debate.registry import BACKENDS, EVALUATORS, FORMATS, SERVERS
 from debate.scoring.tensor import Method
 from debate.settings import declarations
 from debate.types import Sampling
 from debate.yaml_files import Located, as_input_error, read_yaml
 
-PANELS = ("Run", "Engine", "Debate")
+PANELS = ("Run", "Engine", "Debate", "Server")
 _SHARED = {"templates", "selection", "softmax_temperature", "retries", "ties"}
 """Settings of a debate that other evaluators have too; one that does not have it says so."""
 _SAMPLING = {{"max_tokens": "reply_tokens"}.get(each.name, each.name): each for each in declarations(Sampling)}
@@ -80,7 +80,7 @@ class ModelSettings(BaseModel):
 
     model: str | None = _setting(None, "Model name, or the folder of one.", "Engine", env="DEBATE_MODEL")
     backend: str = _setting("vllm", f"{BACKENDS.names()}; a plain function answers as `scripted` does.", "Engine")
-    base_url: str | None = _setting(None, "Address of the model's server, for a backend that has one.", "Engine")
+    base_url: str | None = _setting(None, f"Address of the model's server, for {SERVERS}.", "Engine")
     engine_args: dict[str, Any] = _setting(
         {}, "Parameters of the backend, and of a server's retry policy.", "Engine", flag="--engine-arg"
     )
@@ -101,7 +101,7 @@ class ModelSettings(BaseModel):
         parameters = inspect.signature(make).parameters
         if self.base_url is not None:
             if "base_url" not in parameters:
-                raise ConfigError("goes with the backend of a server", field="base_url", hint="such as openai")
+                raise ConfigError("goes with the backend of a server", field="base_url", hint=SERVERS)
             given["base_url"] = self.base_url
         model = self.model or name
         if model is not None and "model" in parameters:
@@ -179,7 +179,7 @@ class RunSettings(_WithDebate):
         def __getattr__(self, name: str) -> Any: ...
 
     @classmethod
-    def read(cls, config: Path | None, flags: Mapping[str, Any]) -> RunSettings:
+    def read(cls, config: Path | None, flags: Mapping[str, Any]) -> Self:
         """The settings: flags, then those of a file, then what the model's folder asks for; the first that is given.
 
         Raises:
@@ -199,7 +199,7 @@ class RunSettings(_WithDebate):
         return cls._checked(values, None)
 
     @classmethod
-    def _checked(cls, values: dict[str, Any], located: Located | None) -> RunSettings:
+    def _checked(cls, values: dict[str, Any], located: Located | None) -> Self:
         try:
             return cls.model_validate(values)
         except ValidationError as found:
@@ -299,6 +299,24 @@ def _refuse(call: Call) -> str:
     raise CallError("no_model", "this evaluator said that it asks no model, and a call came")
 
 
+class ServerLimits(BaseModel):
+    """How much of a server's time one request may take."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    max_body: int = _setting(8 * 1024 * 1024, "Bytes of a request, at most.", "Server", ge=1)
+    max_conversations: int = _setting(1000, "Conversations in a request, at most.", "Server", ge=1)
+    max_characters: int = _setting(1_000_000, "Characters of a conversation, at most.", "Server", ge=1)
+    body_seconds: float = _setting(30.0, "Seconds in which the whole request must have arrived.", "Server", gt=0)
+    grace_seconds: int = _setting(
+        10, "Seconds that requests have to finish once the server is told to end.", "Server", ge=0
+    )
+
+
+class ServeSettings(ServerLimits, RunSettings):
+    """Everything that `debate serve` can be told, besides where to listen."""
+
+
 @dataclass(frozen=True, slots=True)
 class SettingRow:
     """A setting as the command line and the docs page show it."""
@@ -320,9 +338,12 @@ class SettingRow:
     """Whether a run may be resumed with another value."""
 
 
-def settings_table() -> list[SettingRow]:
-    """Every setting of a run, for the command line and the docs, by panel."""
-    rows = [_row(name, field) for name, field in RunSettings.model_fields.items()]
+def settings_table(of: type[RunSettings] = RunSettings) -> list[SettingRow]:
+    """Every setting of a run, for the command line and the docs, by panel.
+
+    of: `ServeSettings` adds those of a server.
+    """
+    rows = [_row(name, field) for name, field in of.model_fields.items()]
     return sorted(rows, key=lambda row: PANELS.index(row.panel))
 
 

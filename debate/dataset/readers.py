@@ -16,9 +16,9 @@ from datetime import date, datetime, time
 from pathlib import Path
 from typing import Any, cast
 
-from debate.dataset.records import DuplicateKey, HashedStream, Record, opened, without_duplicates
+from debate.dataset.records import HashedStream, Record, opened
 from debate.errors import TaskError
-from debate.files import load_pyarrow
+from debate.files import DuplicateKey, load_pyarrow, whole_number, without_duplicates
 
 
 class RecordFile:
@@ -65,7 +65,9 @@ class RecordFile:
             yield from rows(io.BufferedReader(self._stream, 1 << 16), self.path)
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=without_duplicates, parse_constant=lambda name: None)
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=without_duplicates, parse_int=whole_number, parse_constant=lambda name: None
+)
 _BOM = b"\xef\xbb\xbf"
 _ONE_PER_LINE = "JSON lines hold one object per line; an array begins with ["
 _NOT_TEXT = {b"\xff\xfe": "it looks like UTF-16: save the file as UTF-8", b"\x1f\x8b": "it is compressed: unpack it"}

@@ -90,24 +90,6 @@ class Record:
         return ".".join(part for part in (self.inside, field) if part) or None
 
 
-class DuplicateKey(Exception):
-    """A duplicate key in one object, of which `json` would silently drop the first."""
-
-
-def without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """The object of some pairs, for `object_pairs_hook`.
-
-    Raises:
-        DuplicateKey: with the first duplicate key.
-    """
-    data = dict(pairs)
-    if len(data) < len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for n, key in enumerate(keys) if key in keys[:n])
-        raise DuplicateKey(repr(twice if len(twice) <= 60 else twice[:57] + "...")[1:-1])
-    return data
-
-
 def is_unicode(text: str) -> bool:
     """Whether it can be written as UTF-8: a lone surrogate, left where a text was cut inside a character, cannot."""
     try:

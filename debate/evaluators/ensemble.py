@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from debate.errors import ENDS_A_RUN, ConfigError
+from debate.concurrency.exits import ends_more
+from debate.errors import ConfigError
 from debate.evaluation import Evaluation, failed
 from debate.evaluators.base import BaseEvaluator, Evaluator, Footprint, RunContext, check_task
 from debate.evaluators.contract import check_evaluation, check_evaluator, checked_flow
@@ -45,9 +46,9 @@ def isolate_failures(member: Evaluator, task: Task, run: RunContext) -> Flow[Eva
     """A member's flow; an exception in it becomes a failed evaluation of that member alone."""
     try:
         return check_evaluation((yield from checked_flow(member, task, run)), task)
-    except ENDS_A_RUN:
-        raise
-    except Exception as error:
+    except BaseException as error:
+        if ends_more(error):
+            raise
         failure = Failure("evaluator_error", f"{type(error).__name__}: {error}")
         return failed(task.id, member.name, len(task.candidates), failure, member.scale)
 
@@ -76,6 +77,11 @@ class EnsembleEvaluator(BaseEvaluator):
     def models(self) -> frozenset[str]:
         """Names of the models that the evaluators ask for."""
         return frozenset[str]().union(*(each.models for each in self.evaluators))
+
+    @property
+    def role_models(self) -> frozenset[str | None]:
+        """Models that one of the evaluators asks with messages of other roles than a chat's; None is the run's own."""
+        return frozenset[str | None]().union(*(getattr(each, "role_models", ()) for each in self.evaluators))
 
     def check_task(self, task: Task) -> None:
         """Raise a `TaskError` for a task that one of the evaluators cannot evaluate."""

@@ -9,7 +9,7 @@ from itertools import combinations
 from pathlib import Path
 
 from debate.evaluation import Evaluation
-from debate.export.writer import Export, ExportSummary, Results, Row, model_of, write_lines
+from debate.export.writer import Export, ExportSummary, Results, Row, finite_or_none, model_of, write_lines
 from debate.types import Task
 
 _TIE = 0.1
@@ -17,36 +17,57 @@ _TIE = 0.1
 
 
 def write_inspect(results: Results, path: Path, run: str) -> ExportSummary:
-    """A line per task: id, value (a score, or one per candidate by its generator), answer, explanation, metadata.
+    """A line per task, for `precomputed_scores(FILE)`: id, value, answer, explanation, metadata.
 
-    Candidates without a score are not in the value but in `metadata.unscored`; a task without any is left out.
+    The value is what inspect's metrics understand: `C` where the choice is what the label names, `I` where it is not or
+    is a tie, `N` where nothing was scored, so that its accuracy is the run's. A single candidate without a label has
+    its score, on 0 to 1 where 1 is best. `metadata.scores` holds all candidates' scores.
     """
-    return write_lines(path, _inspect_rows(results, run))
+    return write_lines(path, (_inspect_row(task, each, run, _grade(task, each)) for task, each in results))
 
 
-def _inspect_rows(results: Results, run: str) -> Iterator[Row | str]:
-    for task, evaluation in results:
-        names = _names(task)
-        scores = zip(names, evaluation.scores.tolist(), strict=True)
-        value = {name: score for name, score in scores if not math.isnan(score)}
-        if not value:
-            yield "no candidate has a score"
-            continue
-        selected = evaluation.selected
-        yield {
-            "id": task.id,
-            "value": next(iter(value.values())) if len(names) == 1 else value,
-            "answer": None if selected is None else names[selected],
-            "explanation": evaluation.chain_of_thought(),
-            "metadata": {
-                "run": run,
-                "evaluator": evaluation.evaluator,
-                "status": evaluation.status,
-                "selected": selected,
-                "unscored": [name for name in names if name not in value],
-                "failures": len(evaluation.failures),
-            },
-        }
+def write_inspect_scores(results: Results, path: Path, run: str) -> ExportSummary:
+    """As `write_inspect`, with every candidate's score by its generator as the value, for tasks of the same generators.
+
+    For `precomputed_scores(FILE, metrics={"*": [mean(), stderr()]})`. What has no score is NaN, which inspect leaves
+    out of its means; null would count as 0.
+    """
+    values = ((task, each, dict(zip(_names(task), each.scores.tolist(), strict=True))) for task, each in results)
+    return write_lines(path, (_inspect_row(task, each, run, value) for task, each, value in values), allow_nan=True)
+
+
+_GRADES = {"right": "C", "wrong": "I", "tied": "I", "unscored": "N"}
+
+
+def _grade(task: Task, evaluation: Evaluation) -> str | float | None:
+    """How the choice stands to the label; without one, a single candidate's score on 0 to 1; None for neither."""
+    verdict = evaluation.verdict(task.best)
+    if verdict is not None:
+        return _GRADES[verdict]
+    score = evaluation.scores[0].item()
+    return None if len(evaluation.scores) > 1 or math.isnan(score) else evaluation.scale.to_unit(score)
+
+
+def _inspect_row(task: Task, evaluation: Evaluation, run: str, value: object) -> Row | str:
+    if value is None:
+        return "it has no label (--to inspect_scores writes all scores)"
+    names = _names(task)
+    return {
+        "id": task.id,
+        "value": value,
+        "answer": " = ".join(names[j] for j in evaluation.choice) or None,
+        "explanation": evaluation.chain_of_thought(),
+        "metadata": {
+            "run": run,
+            "evaluator": evaluation.evaluator,
+            "status": evaluation.status,
+            "selected": evaluation.selected,
+            "tied": list(evaluation.tied),
+            "best": list(task.best),
+            "scores": dict(zip(names, map(finite_or_none, evaluation.scores.tolist()), strict=True)),
+            "failures": len(evaluation.failures),
+        },
+    }
 
 
 def _names(task: Task) -> list[str]:
@@ -138,5 +159,6 @@ def _question_id(task: Task) -> int | str:
 
 
 INSPECT = Export(write_inspect, "inspect.jsonl")
+INSPECT_SCORES = Export(write_inspect_scores, "inspect_scores.jsonl")
 MT_BENCH = Export(write_mt_bench, "judgments.jsonl")
 MT_BENCH_PAIRS = Export(write_mt_bench_pairs, "pair_judgments.jsonl")

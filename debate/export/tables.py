@@ -1,4 +1,5 @@
-"""Long tables: every cell of S, and every turn. Rounds count from 0 and candidates by their index, as in all records.
+"""Tables: a row per task, per turn, or per cell of S. Rounds count from 0 and candidates by their index, as in all
+records.
 
 A cell that was not scored is null with the reason beside it, never 0. Members of an evaluation (the two orders of a
 balanced debate, the members of a panel) have rows of their own; `member` is the path to them: empty, `0`, `1.0`.
@@ -15,15 +16,62 @@ from pathlib import Path
 from typing import Any
 
 from debate.evaluation import Evaluation, plain
-from debate.export.writer import Export, ExportSummary, Results, Row
+from debate.export.writer import Export, ExportSummary, Results, Row, finite_or_none
 from debate.files import atomic_write, load_pyarrow, valid_unicode
 from debate.types import Task
 
 _BATCH = 4096
+_FORMULA = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
+"""What a text begins with that a spreadsheet takes for a formula; the last four are = + - @ in full width."""
 _PLACE = ("run", "task", "member")
+_FOUND = ("best", "selected", "right", "tied", "scores", "scale", "margin", "cv", "rounds", "stop_reason")
+_USAGE = ("prompt_tokens", "cached_tokens", "completion_tokens", "calls")
+_TASKS = ("run", "task", "group", "evaluator", "status", "error", *_FOUND, *_USAGE)
 _SCORES = (*_PLACE, "round", "agent", "candidate", "generator", "component", "score", "comment", "reason")
 _FAILURE = ("failure_reason", "failure_message", "invalid_replies", "escaped_special_tokens")
 _TURNS = (*_PLACE, "position", "round", "agent", "shown", "overall", "comments", *_FAILURE, "memories")
+
+
+def write_tasks(results: Results, path: Path, run: str) -> ExportSummary:
+    """A row per task: what its label says (`best`), what was selected, whether that is right, the scores, and more.
+
+    `right` is null without a label, and false for a tie or where nothing was scored; its mean is the accuracy. `tied`
+    are those that share the best score, `margin` is the distance of the two best scores, and `cv` that of the last
+    round. `rounds` counts how many were run.
+    """
+    return _write((_task_row(task, each, run) for task, each in results), path, _TASKS)
+
+
+def _task_row(task: Task, evaluation: Evaluation, run: str) -> Row:
+    verdict, group = evaluation.verdict(task.best), task.metadata.get("group")
+    cv = evaluation.cv[-1] if evaluation.cv else math.nan
+    return {
+        "run": run,
+        "task": task.id,
+        "group": None if group is None else str(group),
+        "evaluator": evaluation.evaluator,
+        "status": evaluation.status,
+        "error": evaluation.error,
+        "best": list(task.best),
+        "selected": evaluation.selected,
+        "right": None if verdict is None else verdict == "right",
+        "tied": list(evaluation.tied),
+        "scores": [finite_or_none(score) for score in evaluation.scores.tolist()],
+        "scale": [evaluation.scale.low, finite_or_none(evaluation.scale.high)],
+        "margin": _margin(evaluation),
+        "cv": finite_or_none(cv),
+        "rounds": evaluation.rounds_run,
+        "stop_reason": evaluation.stop_reason,
+        **{name: getattr(evaluation.usage, name) for name in _USAGE},
+    }
+
+
+def _margin(evaluation: Evaluation) -> float | None:
+    """Distance of the two best scores; 0 for a tie, None where fewer than two candidates have one."""
+    best = evaluation.keep_best(2)
+    if len(best) < 2:
+        return None
+    return 0.0 if evaluation.tied else abs(float(evaluation.scores[best[0]] - evaluation.scores[best[1]]))
 
 
 def write_scores(results: Results, path: Path, run: str) -> ExportSummary:
@@ -94,8 +142,10 @@ def _schema(arrow: Any, columns: Sequence[str]) -> Any:
     text, whole, real = arrow.string(), arrow.int32(), arrow.float64()
     texts = [(name, text) for name in ("text", "id", "collection", "kind", "source")]
     memory = arrow.struct([*texts, *((name, real) for name in ("score", "relevance", "recency", "importance"))])
-    types = dict.fromkeys(("position", "round", "candidate", "escaped_special_tokens"), whole)
-    types |= {"score": real, "shown": arrow.list_(whole), "memories": arrow.list_(memory)}
+    counts = ("position", "round", "candidate", "escaped_special_tokens", "selected", "rounds", *_USAGE)
+    types = dict.fromkeys(counts, whole) | dict.fromkeys(("score", "margin", "cv"), real) | {"right": arrow.bool_()}
+    types |= {"memories": arrow.list_(memory)} | dict.fromkeys(("scores", "scale"), arrow.list_(real))
+    types |= dict.fromkeys(("shown", "best", "tied"), arrow.list_(whole))
     types |= dict.fromkeys(("comments", "invalid_replies"), arrow.list_(text))
     return arrow.schema([(name, types.get(name, text)) for name in columns])
 
@@ -129,7 +179,7 @@ def _valid(value: Any) -> Any:
 
 
 def _write_csv(rows: Iterable[Row], path: Path, columns: Sequence[str]) -> ExportSummary:
-    """Null is an empty field; a list is JSON in its field."""
+    """Null is an empty field; a list is JSON in its field; an apostrophe stands before what would be a formula."""
     written = ExportSummary()
     with (
         atomic_write(path) as temporary,
@@ -144,8 +194,11 @@ def _write_csv(rows: Iterable[Row], path: Path, columns: Sequence[str]) -> Expor
 
 
 def _field(value: Any) -> Any:
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, list) else value
+    if isinstance(value, list):
+        return json.dumps(value, ensure_ascii=False)
+    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
 
 
+TASKS = Export(write_tasks, "tasks.parquet")
 SCORES = Export(write_scores, "scores.parquet")
 TURNS = Export(write_turns, "turns.parquet")

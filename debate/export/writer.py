@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -57,17 +58,17 @@ def export_named(name: str) -> Export:
     return found if isinstance(found, Export) else Export(found, f"{name.rpartition(':')[2]}.jsonl")
 
 
-def json_line(row: Any) -> str:
-    """One line of valid JSON, in valid Unicode."""
-    return valid_unicode(json.dumps(row, ensure_ascii=False, allow_nan=False)) + "\n"
+def json_line(row: Any, *, allow_nan: bool = False) -> str:
+    """One line of JSON in valid Unicode; valid JSON unless the row holds NaN, which must be allowed."""
+    return valid_unicode(json.dumps(row, ensure_ascii=False, allow_nan=allow_nan)) + "\n"
 
 
-def write_lines(path: Path, rows: Rows) -> ExportSummary:
-    """Write one JSON line per row."""
+def write_lines(path: Path, rows: Rows, *, allow_nan: bool = False) -> ExportSummary:
+    """Write one JSON line per row; NaN, which is no JSON, only for readers that take it."""
     written = ExportSummary()
     with atomic_write(path) as temporary, temporary.open("w", encoding="utf-8") as stream:
         for row in written.count(rows):
-            stream.write(json_line(row))
+            stream.write(json_line(row, allow_nan=allow_nan))
     return written
 
 
@@ -84,3 +85,8 @@ def write_array(path: Path, rows: Rows) -> ExportSummary:
 def model_of(task: Task, j: int) -> str:
     """Who wrote a candidate: its generator, or `candidate-N`, from 1."""
     return task.candidates[j].generator or f"candidate-{j + 1}"
+
+
+def finite_or_none(number: float) -> float | None:
+    """The number; None in place of NaN and infinity."""
+    return number if math.isfinite(number) else None

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from datetime import date
@@ -242,7 +242,7 @@ class _Session:
 
     def _work(self, results: ResultsFile, digest: str) -> None:
         settings, record, evaluator = self.run.settings, self.record, self.run.evaluator
-        with recalling(settings.memory, record.started_at, self.backends) as memory:
+        with recalling(settings.memory, record.started_at, self.backends, self.watcher.note) as memory:
             engine = Engine(
                 self.backends,
                 memory=memory,
@@ -280,8 +280,10 @@ BUILT_IN = "built-in"
 
 
 @contextmanager
-def recalling(url: str | None, now: float, backends: Mapping[str, Backend]) -> Generator[Retriever | None]:
-    """What agents recall from; None where there is no memory.
+def recalling(
+    url: str | None, now: float, backends: Mapping[str, Backend], note: Callable[[str], None]
+) -> Generator[Retriever | None]:
+    """What agents recall from; None where there is no memory. `note` is told of one that holds nothing.
 
     Raises:
         ConfigError: for an address or an embedder that cannot be used.
@@ -293,6 +295,8 @@ def recalling(url: str | None, now: float, backends: Mapping[str, Backend]) -> G
     from debate.memory.store import built_in, open_memory
 
     with built_in() if url == BUILT_IN else open_memory(url) as memory:
+        if not memory.collections():
+            note(f"{memory.place} holds no memories, so agents recall none: `debate memory add` and `import` add some")
         own = next(iter(backends.values()))
         yield memory.retriever(now=now, count_tokens=getattr(own, "count_tokens", None))
 

@@ -16,10 +16,11 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from debate.errors import ConfigError, InputError
-from debate.files import atomic_write
+from debate.files import DuplicateKey, atomic_write, whole_number, without_duplicates
 from debate.flow import MemoryKind
 from debate.memory.records import Moment, NewMemory, canonical, new_memory
-from debate.yaml_files import first_finding
+from debate.parsing.json_values import shown
+from debate.yaml_files import dotted, first_finding
 
 _LONGEST_LINE = 4_000_000
 """Characters."""
@@ -70,7 +71,7 @@ def read_memories(path: Path, now: Callable[[], float]) -> list[NewMemory]:
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
     try:
-        with path.open(encoding="utf-8") as file:
+        with path.open(encoding="utf-8-sig") as file:
             number = 0
             while line := file.readline(_LONGEST_LINE):
                 number += 1
@@ -86,7 +87,9 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
 
 def _read(path: Path, number: int, line: str, now: Callable[[], float]) -> NewMemory:
     try:
-        data: object = json.loads(line)
+        data: object = json.loads(line, object_pairs_hook=without_duplicates, parse_int=whole_number)
+    except DuplicateKey as error:
+        raise ConfigError("duplicate key", file=path, line=number, field=error.args[0]) from None
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"is not JSON: {error}", file=path, line=number) from None
     try:
@@ -95,7 +98,7 @@ def _read(path: Path, number: int, line: str, now: Callable[[], float]) -> NewMe
         return new_memory(**fields, now=now)
     except ValidationError as error:
         finding = first_finding(error, _Line)
-        field = ".".join(map(str, finding.loc)) or None
+        field = dotted(finding.loc) or None
         raise ConfigError(finding.message, file=path, line=number, field=field, hint=finding.hint) from None
     except InputError as error:
         raise ConfigError(error.problem, file=path, line=number, field=error.field, hint=error.hint) from None
@@ -105,4 +108,4 @@ def _moment(given: str | float | None) -> Moment | None:
     try:
         return datetime.fromisoformat(given) if isinstance(given, str) else given
     except ValueError:
-        raise ConfigError(f"is not an ISO date: {given!r}", field="created_at") from None
+        raise ConfigError(f"is not an ISO date: {shown(given)}", field="created_at") from None

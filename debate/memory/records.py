@@ -20,6 +20,8 @@ Moment = float | datetime
 MAX_NAME = 200
 """Characters of a collection's name or an id."""
 MAX_SOURCE = 500
+MAX_TEXT = 100_000
+"""Characters of a memory: more fits into no prompt, and takes minutes to embed."""
 
 
 def seconds(moment: Moment, where: str) -> float:
@@ -32,12 +34,13 @@ def seconds(moment: Moment, where: str) -> float:
         if moment.tzinfo is None:
             raise ConfigError("has no time zone", field=where, hint="datetime(..., tzinfo=UTC)")
         moment = moment.timestamp()
-    if not 0 <= moment < _END:
-        raise ConfigError(f"must be seconds since 1970, got {moment}", field=where)
+    if not 0 <= moment <= _END:
+        problem = f"must be a moment in the years 1970 to 9999, as seconds since 1970 or a date, got {moment}"
+        raise ConfigError(problem, field=where)
     return round(float(moment), 6)
 
 
-_END = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
+_END = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC).timestamp()
 
 
 def checked_name(name: object, where: str) -> str:
@@ -163,6 +166,9 @@ def new_memory(
         raise ConfigError(f"must lie in [0, 10], got {importance}", field="importance")
     moment = None if created_at is None else seconds(created_at, "created_at")
     name, checked, sort = checked_name(collection, "collection"), checked_text(text, "text"), checked_kind(kind)
+    if len(checked) > MAX_TEXT:
+        problem = f"has {len(checked):,} characters, more than the {MAX_TEXT:,} that a memory may have"
+        raise ConfigError(problem, field="text", hint="split it, as `debate memory add --file` splits a document")
     origin = None if source is None else _bounded(source, "source", MAX_SOURCE)
     given = None if id is None else checked_name(id, "id")
     return NewMemory(

@@ -46,6 +46,10 @@ class Admission:
             limit = 2 * capacity.slots
         return cls(limit=limit, cache_tokens=capacity.cache_tokens, context_length=capacity.context_length)
 
+    def anew(self) -> Admission:
+        """Another admission with the same limits, in which nothing is open."""
+        return Admission(limit=self._limit, cache_tokens=self._room, context_length=self._context_length)
+
     async def enter(self, footprint: Footprint) -> int:
         """Wait for room. Returns the tokens reserved, to be given back to `leave`."""
         cost = self._cost(footprint)

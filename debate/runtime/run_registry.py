@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from debate.backends.base import Backend
-from debate.errors import ConfigError
+from debate.errors import ConfigError, RunMismatchError
 from debate.evaluators.base import Evaluator
 from debate.flow import RunContext
 from debate.hashing import digest
@@ -62,7 +62,8 @@ class RunRegistry:
         self._backends = backends
         self._context = context
         self._store: Store | None = None
-        self._runs: dict[str, tuple[str, StoredRun]] = {}
+        self._runs: dict[str, tuple[Any, StoredRun]] = {}
+        """What shapes the prompts of each run that is held, and the run."""
         self._lock = threading.Lock()
 
     def records(self, run: InRun, evaluators: Sequence[Evaluator]) -> dict[int, Recorded]:
@@ -95,24 +96,28 @@ class RunRegistry:
             self._store = None
 
     def _run(self, name: str | None, evaluator: dict[str, Any], *, several: bool) -> StoredRun:
-        from debate.store.identity import prompt_identity
+        from debate.store.identity import differences, prompt_identity
         from debate.store.store import new_run_name
 
         models = {name: backend.model for name, backend in self._backends.items()}
         identity = {"evaluator": evaluator, "models": models}
-        its_digest = digest(prompt_identity(identity))
+        shapes_prompts = prompt_identity(identity)
+        its_digest = digest(shapes_prompts)
         if name is None:
             key = f"(one per evaluator) {its_digest}"
             name = self._runs[key][1].name if key in self._runs else new_run_name()
         else:
             key = name = f"{name}/{its_digest[:8]}" if several else name
-        held = self._runs.get(key)
-        if held is not None:
-            if held[0] == its_digest:
-                return held[1]
-            held[1].close()
+        if key in self._runs:
+            before, held = self._runs[key]
+            if before == shapes_prompts:
+                return held
+            if held.n_tasks():  # others may be at work on it, so it is not let go of
+                problem = f"{name!r} was made with other settings: {'; '.join(differences(before, shapes_prompts)[:5])}"
+                raise RunMismatchError(problem, field="run", hint="give what has other settings a `run` of its own")
+            self._runs.pop(key)[1].close()
         record = self._opened_store().run(name, identity, seed=self._context.seed, today=self._context.today)
-        self._runs[key] = (its_digest, record)
+        self._runs[key] = (shapes_prompts, record)
         return record
 
     def _opened_store(self) -> Store:

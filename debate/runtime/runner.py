@@ -19,7 +19,8 @@ from weakref import WeakValueDictionary
 
 from debate.backends.base import Backend
 from debate.concurrency.daemon_thread import in_daemon_thread
-from debate.errors import ENDS_A_RUN, CallError, ConfigError, DebateError
+from debate.concurrency.exits import EXITS, ends_more, is_carried
+from debate.errors import CallError, ConfigError, DebateError
 from debate.evaluation import Evaluation, failed
 from debate.evaluators.base import Evaluator
 from debate.evaluators.contract import check_evaluation, checked_flow
@@ -75,7 +76,8 @@ class _EvaluationContext:
 class Runner:
     """Runs evaluations over one or several backends, under one run's seed and date.
 
-    `task_seconds` is the time that one evaluation has: calls that would begin or end later fail with `time_budget`.
+    `task_seconds` is the time that one evaluation has: calls that would begin later, or are under way then, fail with
+    `time_budget`. `observe` is a display: what it raises is logged, once, and changes no result.
     """
 
     def __init__(
@@ -91,6 +93,7 @@ class Runner:
         self.backends = backends
         self.run = run
         self._observe = observe
+        self._observe_has_raised = False
         self._default = next(iter(backends))
         self._memory = memory
         self._budget = budget or Budget()
@@ -115,9 +118,9 @@ class Runner:
         try:
             evaluation, _ = await self._drive(checked_flow(evaluator, task, context.run), context, ())
             return check_evaluation(evaluation, task)
-        except ENDS_A_RUN:
-            raise
-        except Exception as error:
+        except BaseException as error:
+            if ends_more(error):
+                raise
             return failed_by(error, evaluator, task)
 
     async def drive(self, flow: Flow[T]) -> T:
@@ -156,6 +159,10 @@ class Runner:
             if isinstance(value, Evaluation):
                 value = replace(value, usage=usage, seconds=round(time.perf_counter() - began, 6))
             return value, usage
+        except BaseException as error:
+            if is_carried(error):
+                raise
+            raise RuntimeError(repr(error)) from error
         finally:
             flow.close()
 
@@ -187,10 +194,24 @@ class Runner:
         if context.journal is not None and not is_out_of_time:
             await context.journal.put(key, call, answer)
         if isinstance(answer, Completion) and self._observe is not None:
-            self._observe(call, answer)
+            self._show(self._observe, call, answer)
         return answer
 
+    def _show(self, observe: Observer, call: Call, completion: Completion) -> None:
+        try:
+            observe(call, completion)
+        except BaseException as error:
+            if isinstance(error, EXITS):
+                raise
+            if not self._observe_has_raised:
+                _log.error("the display of completions raised; no result is changed", exc_info=error)
+            self._observe_has_raised = True
+
     async def _ask(self, call: Call, deadline: float | None) -> Completion | Failure:
+        out_of_time = Failure("time_budget", f"no reply within the {self._task_seconds} s that an evaluation has")
+        # A timeout ends what waits, and a backend that answers without waiting would never meet it.
+        if deadline is not None and asyncio.get_running_loop().time() >= deadline:
+            return out_of_time
         limit = asyncio.timeout_at(deadline)
         try:
             async with limit:
@@ -200,7 +221,7 @@ class Runner:
         except TimeoutError:
             if not limit.expired():
                 raise
-            return Failure("time_budget", f"no reply within the {self._task_seconds} s that an evaluation has")
+            return out_of_time
 
     async def _recall(self, request: Recall, context: _EvaluationContext, here: Address) -> tuple[Memory, ...]:
         key = context.key(here)
@@ -234,7 +255,7 @@ class Runner:
         )
 
 
-def failed_by(error: Exception, evaluator: Evaluator, task: Task) -> Evaluation:
+def failed_by(error: BaseException, evaluator: Evaluator, task: Task) -> Evaluation:
     """The failed evaluation that an exception inside an evaluator makes."""
     if not isinstance(error, DebateError):
         _log.error("evaluating task %r failed", task.id, exc_info=error)
@@ -267,9 +288,9 @@ class FunctionExecutor:
                 async with (limit := asyncio.timeout(request.seconds)):
                     return await answer
             return answer
-        except ENDS_A_RUN:
-            raise
-        except Exception as error:
+        except BaseException as error:
+            if ends_more(error):
+                raise
             if isinstance(error, TimeoutError) and limit.expired():  # else it is the function's own
                 return Failure("timeout", f"{name} took longer than {request.seconds:g} s")
             _log.debug("%s raised", name, exc_info=error)

@@ -6,9 +6,14 @@ It holds one task more than there is room for, and a bounded number of finished 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import partial
 
+from debate.concurrency.daemon_thread import DaemonThread
+from debate.concurrency.exits import ends_more, is_being_cancelled
 from debate.errors import ENDS_A_RUN, BackendUnavailableError, DebateError, TaskError
 from debate.evaluation import Evaluation, failed
 from debate.evaluators.base import Evaluator
@@ -20,6 +25,8 @@ from debate.runtime.runner import Runner, failed_by
 from debate.types import Failure, Task, UniqueIds
 
 _UNTAKEN = 256
+_HELD: ContextVar[frozenset[Admission]] = ContextVar("held", default=frozenset())
+"""In which admissions the evaluation holds room that this code runs in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,19 +63,23 @@ async def stream(
 ) -> AsyncGenerator[tuple[int, Evaluation]]:
     """Yield (position, evaluation) as they finish. A fault of one task or its evaluator fails that task alone.
 
+    Inside an evaluation that holds room of `admission`, this has an admission of its own: it could wait for itself.
+
     Raises one of `ENDS_A_RUN`, such as the loss of the backend, once the evaluations under way have come back as
-    failed; and an error of the iterable itself, once what is under way has been cancelled.
+    failed; an error of the iterable itself, and KeyboardInterrupt or SystemExit out of anything of the user's, once
+    what was finished has been yielded and what is under way has been cancelled.
     """
     state = _Scheduler(runner, admission, jobs)
     feeder = asyncio.ensure_future(state.feed())
     try:
         while (item := await state.finished.get()) is not None:
+            state.untaken.release()
             yield item
-        await feeder
-        if state.death is not None:
-            raise state.death
+        if (error := state.error or state.death) is not None:
+            raise error
     finally:
         await cancel_all([feeder, *state.under_way])
+        state.close()
 
 
 def unfinished_evaluation(death: DebateError, job: EvaluationRequest) -> Evaluation:
@@ -96,49 +107,77 @@ class _Scheduler:
 
     def __init__(self, runner: Runner, admission: Admission, jobs: Iterable[EvaluationRequest]) -> None:
         self.runner = runner
-        self.admission = admission
+        self.given = admission
+        self.admission = admission.anew() if admission in _HELD.get() else admission
         self.jobs = iter(jobs)
-        # Reading a list cannot block; reading a file or a user's generator can.
-        self.reads_inline = isinstance(jobs, Sequence)
-        self.finished: asyncio.Queue[tuple[int, Evaluation] | None] = asyncio.Queue(_UNTAKEN)
+        # Reading a list cannot block; reading a file or a user's generator can, for ever too.
+        self.reader = None if isinstance(jobs, Sequence) else DaemonThread("debate-tasks")
+        self.reading: asyncio.Future[EvaluationRequest | None] | None = None
+        self.finished: asyncio.Queue[tuple[int, Evaluation] | None] = asyncio.Queue()
+        self.untaken = asyncio.Semaphore(_UNTAKEN)
         self.under_way: set[asyncio.Task[None]] = set()
         self.death: DebateError | None = None
+        """What let all that is under way fail, and lets nothing begin."""
+        self.error: BaseException | None = None
+        """What ends the stream at once."""
+
+    def close(self) -> None:
+        """Let go of the thread that reads the tasks."""
+        if self.reader is not None:
+            self.reader.close()
 
     async def feed(self) -> None:
         """Start the jobs, one after the other, as room appears. None in the queue says that all are done."""
-        try:
+        with self._ending():
             while self.death is None and (job := await self._next()) is not None:
                 await self._start(job)
             while self.under_way:
                 await asyncio.wait(self.under_way)
-        except Exception:
-            await cancel_all(self.under_way)
-            await self.finished.put(None)
-            raise
-        # Not in a `finally`: a cancelled feeder has nobody who takes from the queue, and a full one would hold it.
-        await self.finished.put(None)
+        self.finished.put_nowait(None)
+
+    @contextmanager
+    def _ending(self) -> Generator[None]:
+        """End the stream by what is raised inside, unless that is because it ends already."""
+        try:
+            yield
+        except BaseException as error:
+            if is_being_cancelled():
+                raise
+            self.error = self.error or error
+            self.finished.put_nowait(None)
+
+    async def _next(self) -> EvaluationRequest | None:
+        if self.reader is None:
+            return next(self.jobs, None)
+        self.reading = self.reader.do(partial(next, self.jobs, None))
+        try:
+            return await self.reading
+        except asyncio.CancelledError:
+            if is_being_cancelled():
+                raise
+            return None  # nothing more is wanted, see `_die`
 
     async def _start(self, job: EvaluationRequest) -> None:
         try:
             footprint = checked_footprint(job.evaluator, job.task)
-        except Exception as error:
-            await self.finished.put((job.position, failed_by(error, job.evaluator, job.task)))
+        except BaseException as error:
+            if ends_more(error):
+                raise
+            self.finished.put_nowait((job.position, failed_by(error, job.evaluator, job.task)))
+            await self.untaken.acquire()
             return
         cost = await self.admission.enter(footprint)
         task = asyncio.ensure_future(self._one(job, cost))
         self.under_way.add(task)
         task.add_done_callback(self.under_way.discard)
 
-    async def _next(self) -> EvaluationRequest | None:
-        if self.reads_inline:
-            return next(self.jobs, None)
-        return await asyncio.to_thread(next, self.jobs, None)
-
     async def _one(self, job: EvaluationRequest, cost: int) -> None:
+        _HELD.set(_HELD.get() | {self.given})
         try:
-            evaluation = await self._evaluate(job)
-            # Room is given back only when the result has found a place: nobody taking results holds up new debates.
-            await self.finished.put((job.position, evaluation))
+            with self._ending():
+                self.finished.put_nowait((job.position, await self._evaluate(job)))
+                # Room is given back only when few results wait: nobody taking them holds up new debates.
+                await self.untaken.acquire()
         finally:
             self.admission.leave(cost)
 
@@ -147,7 +186,15 @@ class _Scheduler:
             try:
                 return await _recorded(self.runner, job)
             except ENDS_A_RUN as death:
-                self.death = self.death or death
-            except Exception as error:
+                self._die(death)
+            except BaseException as error:
+                if ends_more(error):
+                    raise
                 return failed_by(error, job.evaluator, job.task)
+        assert self.death is not None
         return unfinished_evaluation(self.death, job)
+
+    def _die(self, death: DebateError) -> None:
+        self.death = self.death or death
+        if self.reading is not None:
+            self.reading.cancel()

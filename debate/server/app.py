@@ -3,36 +3,47 @@
     {"messages": [{"role": "user", "content": TASK}, {"role": "intermediate_step", "content": STEP}, ...]}
     -> 200 {"result": [VALUE]}
 
-A list of such lists has one value each. Values lie in -1..1.
+A list of such lists has one value each. Values lie in -1..1. What is wrong with a request is answered with 400 or 413;
+503 says that a step has no value, and the log says why.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
-import secrets
+import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
+from debate.config.settings import ServerLimits
 from debate.engine import Engine
 from debate.errors import ConfigError, TaskError
+from debate.evaluation import Evaluation
 from debate.evaluators.base import Evaluator
+from debate.server.access import Access, Answer
 from debate.types import Candidate, Task
 
 if TYPE_CHECKING:
-    from fastapi import FastAPI
+    from fastapi import FastAPI, Request
 
-MAX_BODY = 8 * 1024 * 1024
 Said = Mapping[str, str]
-Answer = tuple[int, dict[str, Any]]
-"""HTTP status and JSON body."""
 Value = Callable[[Sequence[Sequence[Said]]], Awaitable[Sequence[float]]]
 """The values of some conversations, each a task and its steps; raises `Unvalued` where one has none."""
 
 _NO_DICTIONARIES = "Invalid input, input messages is not a list of dictionaries with keys 'role' and 'content'."
+_CLOSE = {"connection": "close"}
+"""For answers to a body that was not read to its end."""
+_GONE = 499, {"error": "The client has left."}
+"""Sent to nobody."""
+_log = logging.getLogger("debate")
 
 
 class Unvalued(Exception):
-    """A conversation that could not be valued, and why."""
+    """A conversation that could not be valued, and why, for the client. `status` is 400 or 413 for its own faults."""
+
+    def __init__(self, problem: str, status: int = 503) -> None:
+        super().__init__(problem)
+        self.status = status
 
 
 def valued_by(engine: Engine, evaluator: Evaluator) -> Value:
@@ -42,61 +53,83 @@ def valued_by(engine: Engine, evaluator: Evaluator) -> Value:
         try:
             tasks = [_task(said, n) for n, said in enumerate(conversations)]
         except TaskError as error:
-            raise Unvalued(str(error)) from None
-        evaluations = await engine.aevaluate_batch(tasks, evaluator)
-        values: list[float] = []
-        for evaluation in evaluations:
-            score = float(evaluation.scores[0])
-            if score != score:
-                raise Unvalued(evaluation.error or "the step could not be scored")
-            values.append(2.0 * evaluation.scale.to_unit(score) - 1.0)
-        return values
+            raise Unvalued(f"Invalid input, {error.message}", 400) from None
+        return [_value_of(each) for each in await engine.aevaluate_batch(tasks, evaluator)]
 
     return value
 
 
-def create_app(value: Value, *, token: str | None = None) -> FastAPI:
-    """The application.
+def create_app(
+    value: Value, *, token: str | None = None, host: str = "127.0.0.1", limits: ServerLimits | None = None
+) -> FastAPI:
+    """The application. A client that leaves cancels its evaluations.
 
     Args:
         value: what values steps; see `valued_by`.
         token: must come as `Authorization: Bearer TOKEN` with every request; None asks for none.
+        host: what the server listens on; see `Access`.
+        limits: None takes the defaults.
 
     Raises:
         ConfigError: when FastAPI is not installed.
     """
     try:
-        from fastapi import FastAPI, Request
+        from fastapi import FastAPI
         from fastapi.responses import JSONResponse
     except ImportError:
         hint = "pip install 'debate-eval[serve]'"
         raise ConfigError("FastAPI is not installed", field="serve", hint=hint) from None
     app = FastAPI(title="debate", docs_url=None, redoc_url=None, openapi_url=None)
-
-    def is_allowed(request: Request) -> bool:
-        given = request.headers.get("authorization", "")
-        return token is None or secrets.compare_digest(given.encode(), f"Bearer {token}".encode())
+    access, bounds = Access(host, token), limits or ServerLimits()
 
     async def status(request: Request) -> JSONResponse:
-        if not is_allowed(request):
-            return JSONResponse({"error": "Unauthorized"}, 401)
         flags = {"allow_training": False, "stop_training_flag": False, "allow_inference": True}
-        return JSONResponse({"status": "running", **flags})
+        code, body = access.refusal(request.headers) or (200, {"status": "running", **flags})
+        return JSONResponse(body, code)
 
     async def answer(request: Request) -> JSONResponse:
-        if not is_allowed(request):
-            return JSONResponse({"error": "Unauthorized"}, 401)
-        raw = b""
-        async for piece in request.stream():
-            raw += piece
-            if len(raw) > MAX_BODY:
-                return JSONResponse({"error": f"More than {MAX_BODY} bytes"}, 413)
-        code, body = await forward(_parsed(raw), value)
+        if refused := access.refusal(request.headers):
+            return JSONResponse(refused[1], refused[0], _CLOSE)
+        raw = await _body(request, bounds)
+        if not isinstance(raw, bytes):
+            return JSONResponse(raw[1], raw[0], _CLOSE)
+        code, body = await _unless_gone(request, forward(_parsed(raw), value, bounds))
         return JSONResponse(body, code)
 
     app.add_route("/", status, methods=["GET"])
     app.add_route("/forward", answer, methods=["POST"])
     return app
+
+
+async def _body(request: Request, limits: ServerLimits) -> bytes | Answer:
+    """The request's body, or the refusal of one that is too long, too slow or cut off."""
+    from starlette.requests import ClientDisconnect
+
+    raw = b""
+    try:
+        async with asyncio.timeout(limits.body_seconds):
+            async for piece in request.stream():
+                raw += piece
+                if len(raw) > limits.max_body:
+                    return 413, {"error": f"More than {limits.max_body} bytes"}
+    except TimeoutError:
+        return 408, {"error": f"The body did not arrive within {limits.body_seconds:g} seconds"}
+    except ClientDisconnect:
+        return _GONE
+    return raw
+
+
+async def _unless_gone(request: Request, work: Awaitable[Answer]) -> Answer:
+    """The answer, unless the client leaves or the server ends first, which cancels the work and waits for nothing."""
+    working, leaving = asyncio.ensure_future(work), asyncio.ensure_future(request.receive())
+    try:
+        await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)
+        return working.result() if working.done() else _GONE
+    except asyncio.CancelledError:
+        return 503, {"error": "The server is ending."}
+    finally:
+        working.cancel()
+        leaving.cancel()
 
 
 def _parsed(raw: bytes) -> Any:
@@ -112,7 +145,17 @@ def _task(said: Sequence[Said], n: int) -> Task:
     return Task(task.x, task.candidates, f"{task.id}.{n}", task.context)
 
 
-async def forward(body: object, value: Value) -> Answer:
+def _value_of(evaluation: Evaluation) -> float:
+    score = float(evaluation.scores[0])
+    if score == score:
+        return 2.0 * evaluation.scale.to_unit(score) - 1.0
+    if any(failure.reason == "context_length" for failure in evaluation.failures):
+        raise Unvalued("A conversation is longer than the model reads", 413)
+    _log.warning("no value: %s", evaluation.error or "the step could not be scored")
+    raise Unvalued("A step could not be scored.")
+
+
+async def forward(body: object, value: Value, limits: ServerLimits | None = None) -> Answer:
     """Answer one request, in the words of x1's own server where it is refused."""
     messages: object = cast("dict[str, Any]", body).get("messages") if isinstance(body, dict) else None
     if not messages:
@@ -126,10 +169,20 @@ async def forward(body: object, value: Value) -> Answer:
     checked = cast("list[list[Said]]", conversations)
     if any(len(each) < 2 or each[0]["role"] != "user" for each in checked):
         return 400, {"error": "Invalid input, a task of the role 'user' and at least one step are needed."}
+    if problem := _too_much(checked, limits or ServerLimits()):
+        return 413, {"error": problem}
     try:
         return 200, {"result": list(await value(checked))}
     except Unvalued as error:
-        return 503, {"error": str(error)}
+        return error.status, {"error": str(error)}
+
+
+def _too_much(conversations: Sequence[Sequence[Said]], limits: ServerLimits) -> str | None:
+    if len(conversations) > limits.max_conversations:
+        return f"More than {limits.max_conversations} conversations"
+    if any(sum(len(each["content"]) for each in said) > limits.max_characters for said in conversations):
+        return f"A conversation of more than {limits.max_characters} characters"
+    return None
 
 
 def _is_conversation(item: object) -> bool:

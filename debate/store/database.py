@@ -8,6 +8,7 @@ place.
 from __future__ import annotations
 
 import asyncio
+import os
 import queue
 import threading
 from collections.abc import Callable, Mapping
@@ -58,6 +59,7 @@ class Database:
         self._thread.start()
         self._is_closed = False
         self._lock = threading.Lock()
+        self._process = os.getpid()
 
     def submit(self, do: Callable[[Connection], T]) -> Future[T]:
         """Run `do` inside a transaction; the future is done once that is committed.
@@ -80,6 +82,8 @@ class Database:
 
     def close(self) -> None:
         """Commit what is queued and let go. Safe to call twice."""
+        if self._is_foreign:
+            return
         with self._lock:
             if self._is_closed:
                 return
@@ -91,12 +95,21 @@ class Database:
     def _put(self, work: _Work) -> Future[Any]:
         # What was paid for is recorded even when nobody waits for it any more: it cannot be cancelled.
         work.done.set_running_or_notify_cancel()
+        if self._is_foreign:
+            hint = "open the store in the new process"
+            work.done.set_exception(StoreError(f"{self.place}: was opened before the process was forked", hint=hint))
+            return work.done
         with self._lock:
             if self._is_closed:
                 work.done.set_exception(StoreError(f"{self.place}: is closed"))
             else:
                 self._queue.put(work)
         return work.done
+
+    @property
+    def _is_foreign(self) -> bool:
+        """Whether the process was forked since this was opened: the thread stayed behind, and no lock is ours."""
+        return os.getpid() != self._process
 
     def _opened(self) -> Engine:
         SCHEMA.check(self.url)

@@ -25,7 +25,7 @@ import typer.main
 from jinja2.meta import find_undeclared_variables
 
 from debate.cli import app
-from debate.config.settings import PANELS, SettingRow, settings_table
+from debate.config.settings import PANELS, ServeSettings, SettingRow, settings_table
 from debate.data_files import data_folder
 from debate.registry import BACKENDS, EMBEDDERS, EVALUATORS, EXPORTS, FORMATS, INDEXES, Registry
 from debate.settings import declarations
@@ -40,13 +40,14 @@ def settings_page() -> str:
         "# Settings",
         "A setting has one name: as a key of a `--config` file, as a flag of `debate run` (`--min-rounds` for "
         "`min_rounds`) and as a parameter in Python. Flags override the file, and the file overrides what the model's "
-        "folder asks for in its `debate.yaml`. A setting with a check mark may change when a run is resumed.",
+        "folder asks for in its `debate.yaml`. Those of the server go with `debate serve`. A setting with a check mark "
+        "may change when a run is resumed.",
     ]
     head = ("setting", "type", "default", "may change", "what it does")
     for panel in reversed(PANELS):
         rows = [
             (code(row.name), takes(row), shown(row.default), "✓" * row.may_change, about(row))
-            for row in settings_table()
+            for row in settings_table(ServeSettings)
             if row.panel == panel
         ]
         parts += [f"## {panel}", table(head, rows)]

@@ -15,7 +15,6 @@ and a closing count. Exit code 0 without a FAIL, 1 with one, 2 when the file can
 from __future__ import annotations
 
 import argparse
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,6 +22,7 @@ from pathlib import Path
 from conforming.answers import answer_to
 from conforming.cases import Case, read_cases
 from conforming.verdicts import Verdict, judge
+from debate.cli.console import say
 from debate.errors import InputError
 
 KINDS = ("pass", "original", "differs", "FAIL")
@@ -41,14 +41,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         cases = read_cases(path)
     except InputError as error:
-        print(f"error: {error}", file=sys.stderr)
+        say(*f"error: {error}".split("\n"), err=True)
         return 2
     counts: Counter[str] = Counter()
     for case in cases:
         verdict = verdict_on(case)
         counts[verdict.kind] += 1
-        print(f"{verdict.kind:8}  {case.id:20}  {verdict.detail}".rstrip())
-    print(f"{len(cases)} cases: " + ", ".join(f"{counts[kind]} {kind}" for kind in KINDS))
+        say(f"{verdict.kind:8}  {case.id:20}  {verdict.detail}".rstrip())
+    say(f"{len(cases)} cases: " + ", ".join(f"{counts[kind]} {kind}" for kind in KINDS))
     return 1 if counts["FAIL"] else 0
 
 

@@ -48,10 +48,10 @@ def test_a_run_is_exported_in_several_formats_beside_its_results(run: Path) -> N
 
 
 def test_a_file_that_is_there_is_replaced_on_request_alone(run: Path) -> None:
-    export(run, "--to", "inspect")
+    export(run, "--to", "turns")
     with pytest.raises(ConfigError, match="exists already"):
-        export(run, "--to", "inspect")
-    assert "3 rows" in export(run, "--to", "inspect", "--force")
+        export(run, "--to", "turns")
+    assert "6 rows" in export(run, "--to", "turns", "--force")
 
 
 def test_a_format_that_is_not_there_and_a_folder_without_a_run_are_refused(run: Path, tmp_path: Path) -> None:

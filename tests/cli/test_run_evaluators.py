@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from debate.cli import app
 from debate.config.settings import RunSettings
 from debate.errors import ConfigError, InputError, TaskError
+from debate.testing.fake_server import FakeServer
 
 CROSS = """
 evaluator: cross
@@ -31,6 +32,26 @@ def refused(folder: Path, *arguments: object) -> InputError:
     assert isinstance(result.exception, InputError), result.output
     assert "loading" not in result.output
     return result.exception
+
+
+@pytest.mark.parametrize("judge", ["value_model", "reward_model"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        "evaluator: step\noptions: {{judge: {0}}}\n",
+        "evaluator: panel\noptions: {{members: {{a: {{evaluator: value}}, b: {{evaluator: step, judge: {0}}}}}}}\n",
+    ],
+)
+def test_a_step_judge_that_is_no_chat_model_is_refused_on_a_chat_server_before_anything_is_asked(
+    tasks: Path, options: str, judge: str
+) -> None:
+    (tasks / "run.yaml").write_text(options.format(judge))
+    with FakeServer() as server:
+        chat = ["--backend", "openai", "--base-url", f"{server.url}/v1", "--cache", "1h"]
+        error = refused(tasks, "--config", tasks / "run.yaml", *chat)
+    assert "no-such-model is a chat model" in str(error)
+    assert "--backend value_server" in str(error)
+    assert server.requests == []
 
 
 @pytest.fixture

@@ -20,9 +20,16 @@ def test_work_runs_in_a_daemon_thread_of_the_given_name() -> None:
 
 
 @pytest.mark.parametrize(
-    ("raised", "met"), [(ValueError("no"), ValueError), (StopIteration(), RuntimeError), (SystemExit(1), RuntimeError)]
+    ("raised", "met"),
+    [
+        (ValueError("no"), ValueError),
+        (SystemExit(1), SystemExit),
+        (StopIteration(), RuntimeError),
+        (GeneratorExit(), RuntimeError),
+        (asyncio.CancelledError(), RuntimeError),
+    ],
 )
-def test_what_the_work_raises_reaches_whoever_waits(raised: BaseException, met: type[Exception]) -> None:
+def test_what_the_work_raises_reaches_whoever_waits(raised: BaseException, met: type[BaseException]) -> None:
     def work() -> None:
         raise raised
 

@@ -91,6 +91,16 @@ def test_an_error_that_may_be_one_items_fault_is_met_by_that_item_alone() -> Non
     assert isinstance(outcomes[2], ValueError)
 
 
+def test_an_error_that_is_no_exception_is_met_too() -> None:
+    class Odd(BaseException): ...
+
+    async def odd(batch: list[int]) -> Sequence[int]:
+        raise Odd
+
+    outcomes = asyncio.run(asyncio.wait_for(all_of(MicroBatcher(odd), range(3)), 5))
+    assert [type(outcome) for outcome in outcomes] == [Odd] * 3
+
+
 def test_too_few_answers_are_an_error() -> None:
     async def short(batch: list[int]) -> Sequence[int]:
         return batch[:-1]

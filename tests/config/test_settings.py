@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import inspect
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from debate.backends import Call, Ollama, OpenAICompatible, Scripted
 from debate.config.settings import RunSettings, settings_table
 from debate.errors import ConfigError
 from debate.profiles import Component, Persona
+from debate.registry import BACKENDS
 from debate.settings import declarations
 
 
@@ -38,6 +40,13 @@ def test_a_setting_of_a_debate_is_declared_in_its_class_alone() -> None:
         assert row.panel == "Debate"
     assert rows["rounds"].bounds == ">= 1"
     assert rows["temperature"].default == DebateEvaluator().sampling.temperature
+
+
+def test_the_help_of_the_base_url_names_every_backend_that_takes_one() -> None:
+    takes = [name for name in BACKENDS.entries if "base_url" in inspect.signature(BACKENDS.load(name)).parameters]
+    (row,) = (row for row in settings_table() if row.name == "base_url")
+    assert f"for {', '.join(takes)}." in row.help
+    assert len(takes) >= 3
 
 
 def scripted(call: Call) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from debate.evaluation import Evaluation
+from debate.selection import argmax, tied_best
 from debate.types import Candidate, Failure, Memory, Scale, Task, Transcript, Turn
 
 COMPONENTS = ("truth", "style")
@@ -55,16 +56,18 @@ def debated(tensor: Any, *, name: str = "t", members: tuple[Evaluation, ...] = (
 
 
 def scored(*scores: float, scale: Scale | None = None, name: str = "t") -> Evaluation:
-    values = np.array(scores, dtype=np.float64)
+    values, scale = np.array(scores, dtype=np.float64), scale or Scale()
+    rising = values if scale.higher_is_better else -values  # (J,), best highest
     weights = np.where(np.isnan(values), 0.0, np.exp(np.nan_to_num(values) / 10))
     return Evaluation(
         task_id=name,
         evaluator="value",
         status="ok",
-        scale=scale or Scale(),
+        scale=scale,
         scores=values,
-        probabilities=weights / weights.sum(),
-        selected=int(np.nanargmax(values)),
+        probabilities=weights / max(weights.sum(), 1e-300),
+        selected=argmax(rising),
+        tied=tied_best(rising),
     )
 
 

@@ -52,17 +52,45 @@ def test_alpaca_annotations_hold_pairs_alone_and_say_how_many_were_left_out(tmp_
     assert (second["generator_2"], second["output_2"]) == ("m1", "answer 1")
 
 
-def test_inspect_scores_leave_out_what_was_not_scored_and_say_so(tmp_path: Path) -> None:
+def labeled(best: object, n: int = 2, name: str = "t") -> Task:
+    return Task("Why?", task(n).candidates, name, best=best)
+
+
+def test_inspect_gets_correct_or_incorrect_by_the_label_so_that_its_accuracy_is_the_runs(tmp_path: Path) -> None:
     results = [
-        (task(1, "a"), scored(7)),
-        (task(2, "b"), scored(3, math.nan)),
-        (task(1, "c"), debated([[[[math.nan, math.nan]]]])),
+        (labeled(1, name="right"), scored(3, 7)),
+        (labeled(0, name="wrong"), scored(3, 7)),
+        (labeled(0, name="tied"), scored(7, 7)),
+        (labeled([0, 1], name="tied among the right"), scored(7, 7)),
+        (labeled(0, name="unscored"), scored(math.nan, math.nan)),
+        (task(2, "unlabeled"), scored(3, 7)),
     ]
     written = export_named("inspect").write(results, tmp_path / "i.jsonl", "run")
-    first, second = lines_of(tmp_path / "i.jsonl")
-    assert (first["id"], first["value"], second["value"]) == ("a", 7.0, {"m0": 3.0})
-    assert second["metadata"]["unscored"] == ["m1"]
-    assert dict(written.skipped) == {"no candidate has a score": 1}
+    rows = {row["id"]: row for row in lines_of(tmp_path / "i.jsonl")}
+    values = {"right": "C", "wrong": "I", "tied": "I", "tied among the right": "C", "unscored": "N"}
+    assert {name: row["value"] for name, row in rows.items()} == values
+    assert {name: row["answer"] for name, row in rows.items()} == {
+        "right": "m1",
+        "wrong": "m1",
+        "tied": "m0 = m1",
+        "tied among the right": "m0 = m1",
+        "unscored": None,
+    }
+    assert rows["right"]["metadata"]["scores"] == {"m0": 3.0, "m1": 7.0}
+    assert dict(written.skipped) == {"it has no label (--to inspect_scores writes all scores)": 1}
+
+
+def test_inspect_gets_a_single_candidates_score_on_0_to_1_where_there_is_no_label(tmp_path: Path) -> None:
+    results = [(task(1, "high"), scored(7)), (task(1, "errors"), scored(1, scale=Scale(0, 4, False)))]
+    export_named("inspect").write(results, tmp_path / "i.jsonl", "run")
+    assert [row["value"] for row in lines_of(tmp_path / "i.jsonl")] == [0.7, 0.75]
+
+
+def test_inspect_gets_every_candidates_score_by_its_generator_where_it_is_asked_for(tmp_path: Path) -> None:
+    results = [(task(2, "a"), scored(3, math.nan)), (labeled(0, name="b"), scored(3, 7))]
+    assert export_named("inspect_scores").write(results, tmp_path / "i.jsonl", "run").rows == 2
+    first, second = (row["value"] for row in lines_of(tmp_path / "i.jsonl"))
+    assert (first["m0"], math.isnan(first["m1"]), second) == (3.0, True, {"m0": 3.0, "m1": 7.0})
 
 
 def test_mt_bench_judgments_are_on_one_to_ten(tmp_path: Path) -> None:

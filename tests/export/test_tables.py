@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from debate.errors import ConfigError
 from debate.export import export_named
-from debate.types import Transcript
+from debate.types import Candidate, Task, Transcript, Usage
 from tests.export.evaluated import COMPONENTS, debated, rows_of, scored, task
 from tests.required import required_module
 
@@ -103,7 +103,65 @@ def test_lists_are_json_in_csv(tmp_path: Path) -> None:
     assert json.loads(row["memories"])[0]["importance"] is None
 
 
-@pytest.mark.parametrize("name", ["scores", "turns"])
+def test_a_task_is_a_row_with_its_label_its_choice_and_what_it_took(tmp_path: Path) -> None:
+    usage = Usage(100, 50, 20, 3)
+    found = replace(debated([[[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]]]), scores=np.array([1.5, 3.5, math.nan]))
+    found = replace(found, cv=(0.5, 0.25), rounds_run=2, stop_reason="converged", selected=1, usage=usage)
+    labeled = Task("Why?", ["a", "b", "c"], "t", metadata={"group": "sums"}, best=[1, 2])
+    export_named("tasks").write([(labeled, found)], tmp_path / "t.parquet", "first")
+    assert rows_of(tmp_path / "t.parquet") == [
+        {
+            "run": "first", "task": "t", "group": "sums", "evaluator": "debate", "status": "ok", "error": None,
+            "best": [1, 2], "selected": 1, "right": True, "tied": [], "scores": [1.5, 3.5, None], "scale": [0.0, 10.0],
+            "margin": 2.0, "cv": 0.25, "rounds": 2, "stop_reason": "converged", "prompt_tokens": 100,
+            "cached_tokens": 50, "completion_tokens": 20, "calls": 3,
+        }
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("scores", "best", "expected"),
+    [
+        ((3.0, 7.0), 1, {"selected": 1, "right": True, "tied": [], "margin": 4.0}),
+        ((3.0, 7.0), 0, {"selected": 1, "right": False, "tied": [], "margin": 4.0}),
+        ((0.3, 0.1 + 0.2), 0, {"selected": 0, "right": False, "tied": [0, 1], "margin": 0.0}),
+        ((3.0, 7.0), None, {"selected": 1, "right": None, "tied": [], "margin": 4.0}),
+        ((math.nan, math.nan), 0, {"selected": None, "right": False, "tied": [], "margin": None}),
+        ((3.0, math.nan), 0, {"selected": 0, "right": True, "tied": [], "margin": None}),
+    ],
+)
+def test_a_tie_and_what_was_not_scored_are_not_right_and_without_a_label_nothing_is_known(
+    tmp_path: Path, scores: tuple[float, ...], best: int | None, expected: dict[str, Any]
+) -> None:
+    results = [(Task("Why?", ["a", "b"], "t", best=best), scored(*scores))]
+    for name in ("t.parquet", "t.csv"):
+        export_named("tasks").write(results, tmp_path / name, "run")
+    (row,) = rows_of(tmp_path / "t.parquet")
+    assert {name: row[name] for name in expected} == expected
+    with (tmp_path / "t.csv").open(newline="") as stream:
+        (texts,) = csv.DictReader(stream)
+    assert texts["right"] == ("" if best is None else str(expected["right"]))
+
+
+@pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20"])
+@pytest.mark.parametrize("name", ["tasks", "scores", "turns"])
+def test_no_text_of_a_csv_file_is_a_formula(tmp_path: Path, name: str, start: str) -> None:
+    formula = f'{start}HYPERLINK("http://evil","x")'
+    candidates = [Candidate("a", generator=formula), Candidate("b")]
+    risky = Task("Why?", candidates, f"{start}id", metadata={"group": formula})
+    found = debated([[[[-1.0, 2.0], [3.0, 4.0]]]], name=f"{start}id")
+    turns = [replace(turn, overall=formula, comments=(formula, "-")) for turn in found.transcript]
+    found = replace(found, error=formula, components=(formula, "-"), transcript=Transcript(tuple(turns)))
+    export_named(name).write([(risky, found)], tmp_path / "t.csv", f"{start}run")
+    with (tmp_path / "t.csv").open(newline="", encoding="utf-8") as stream:
+        rows = list(csv.DictReader(stream))
+    cells = [cell for row in rows for cell in row.values()]
+    assert [cell for cell in cells if cell.startswith(start) and cell != "-1.0"] == []
+    assert f"'{formula}" in cells
+    assert rows[0]["run"] == f"'{start}run"
+
+
+@pytest.mark.parametrize("name", ["tasks", "scores", "turns"])
 def test_tables_without_rows_have_the_same_columns_in_both_forms(tmp_path: Path, name: str) -> None:
     assert export_named(name).write([], tmp_path / "t.csv", "run").rows == 0
     export_named(name).write([], tmp_path / "t.parquet", "run")

@@ -93,6 +93,14 @@ def test_a_line_needs_a_collection_and_a_text_alone(tmp_path: Path) -> None:
         ({"collection": "a", "text": "x", "created_at": "yesterday"}, "created_at", "not an ISO date"),
         ({"collection": "a", "text": "x", "created_at": "2026-01-01"}, "created_at", "no time zone"),
         ({"collection": "a", "text": "x", "created_at": -5}, "created_at", "since 1970"),
+        ({"collection": "a", "text": "x", "created_at": 253402300800}, "created_at", "years 1970 to 9999"),
+        ({"collection": "a", "text": "x", "created_at": "9999-12-31T23:00:00-05:00"}, "created_at", "1970 to 9999"),
+        ({"collection": "a", "text": "x", "created_at": "0001-01-01T00:00:00+05:00"}, "created_at", "1970 to 9999"),
+        ({"collection": "a", "text": "x", "created_at": "x" * 100_000}, "created_at", "^.{,200}$"),
+        ({"collection": "a", "text": "x" * 100_001}, "text", "100,001 characters"),
+        ('{"collection": "a", "text": "x", "text": "y"}', "text", "duplicate key"),
+        ('{"collection": "a", "text": "x", "metadata": {"n": 1, "n": 2}}', "n", "duplicate key"),
+        ('{"collection": "a", "text": "x", "metadata": {"n": ' + "9" * 5_000 + "}}", None, "a number of 5,000 digits$"),
         ({"collection": "a", "text": "x", "embedding": [1, 2]}, "embedding", "unknown key"),
         ({"collection": "a", "text": "x", "metadata": [1]}, "metadata", "mapping"),
         ('{"collection": "a", "text": "x", "metadata": {"y": NaN}}', "metadata", "plain JSON"),
@@ -136,3 +144,17 @@ def test_an_export_that_fails_leaves_the_old_file(tmp_path: Path) -> None:
         with pytest.raises(StoreError, match="cannot be written"):
             store.export(tmp_path / "m.jsonl")
     assert [each.name for each in tmp_path.iterdir()] == ["m.jsonl"]
+
+
+def test_a_byte_order_mark_is_no_part_of_a_file(tmp_path: Path) -> None:
+    (tmp_path / "m.jsonl").write_text('{"collection": "a", "text": "one"}\n', encoding="utf-8-sig")
+    with MemoryStore("sqlite://", "hashing") as store:
+        assert store.import_(tmp_path / "m.jsonl") == 1
+
+
+def test_memories_of_the_last_year_are_kept_and_exported(tmp_path: Path) -> None:
+    line = {"collection": "a", "text": "one", "created_at": "9999-12-31T23:59:59+00:00"}
+    with MemoryStore("sqlite://", "hashing") as store:
+        store.import_(write(tmp_path / "m.jsonl", line))
+        store.export(tmp_path / "again.jsonl")
+    assert "9999-12-31T23:59:59.000000" in (tmp_path / "again.jsonl").read_text()

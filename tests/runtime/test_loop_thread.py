@@ -8,10 +8,11 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import CancelledError, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from debate.errors import EngineError
 from debate.runtime.loop_thread import LoopThread
 
 
@@ -132,7 +133,7 @@ def test_closing_cancels_what_still_runs_and_ends_the_thread() -> None:
         waiting = pool.submit(lambda: thread.run(slow.work()))
         assert slow.began.wait(5)
         thread.close()
-        with pytest.raises(CancelledError):
+        with pytest.raises(EngineError, match="closed while this was under way"):
             waiting.result(5)
     assert slow.cleaned_up
     assert "to-be-closed" not in [each.name for each in threading.enumerate()]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -177,6 +178,20 @@ def test_only_what_a_backend_said_is_observed() -> None:
     )
     asyncio.run(runner.evaluate(asks(4), TASK, journal))
     assert seen == ["x 1", "x 3"]
+
+
+def test_a_call_that_would_begin_after_the_time_of_its_evaluation_fails_also_where_calls_block() -> None:
+    asked: list[str] = []
+
+    def blocks(call: Call) -> str:
+        asked.append(call.info["text"])
+        time.sleep(0.3)
+        return "1"
+
+    runner = Runner({"scripted": Scripted(blocks)}, RunContext(), task_seconds=0.5)
+    found = asyncio.run(runner.evaluate(asks(4), TASK))
+    assert asked == ["x 0", "x 1"]
+    assert found.scores.tolist() == [1 + 1 - 1 - 1] * 2  # -1 stands for a failed call
 
 
 def test_what_is_recalled_reaches_the_prompt_and_is_recorded() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import socket
 import threading
 import time
@@ -15,7 +16,8 @@ import pytest
 
 from debate import Candidate, Engine, StepEvaluator, Task
 from debate.backends import Call, RetryPolicy, Scripted, ValueServer
-from debate.errors import BackendUnavailableError
+from debate.config.settings import ServerLimits
+from debate.errors import BackendUnavailableError, CallError
 from debate.evaluators.steps.reward_models import ValueModelSteps
 from tests.required import required_module
 
@@ -137,6 +139,108 @@ def test_what_is_no_json_is_refused_and_not_a_fault_of_the_server() -> None:
         assert client.post(f"{url}/forward", content=b"{").status_code == 400
         assert client.post(f"{url}/forward", content=b"[" * 100_000).status_code == 400
         assert client.post(f"{url}/forward", content=b" " * (9 << 20)).status_code == 413
+
+
+def test_what_a_browser_sends_from_a_foreign_page_is_refused_before_anything_is_asked() -> None:
+    asked: list[Any] = []
+
+    async def noting(conversations: Sequence[Any]) -> list[float]:
+        asked.append(conversations)
+        return [0.0]
+
+    body = json.dumps({"messages": [TASK, STEP]}).encode()
+    with served(create_app(noting)) as url, httpx2.Client() as client:
+        rebound = client.post(f"{url}/forward", content=body, headers={"Host": "evil.example"})
+        plain = {"Origin": "http://evil.example", "Content-Type": "text/plain"}
+        foreign = client.post(f"{url}/forward", content=body, headers=plain)
+        status = client.get(url, headers={"Host": "evil.example"})
+    assert (rebound.status_code, foreign.status_code, status.status_code) == (403, 403, 403)
+    assert asked == []
+
+
+def post(url: str, *conversations: list[dict[str, str]]) -> tuple[int, dict[str, Any]]:
+    with httpx2.Client() as client:
+        said = client.post(f"{url}/forward", json={"messages": list(conversations)})
+        return said.status_code, said.json()
+
+
+def connected(url: str) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2])), timeout=5)
+
+
+def test_a_client_that_leaves_cancels_its_calls() -> None:
+    asked, cancelled = threading.Event(), threading.Event()
+
+    async def script(call: Call) -> str:
+        asked.set()
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            cancelled.set()
+            raise
+        return ""
+
+    with Engine(Scripted(script)) as engine, served(create_app(valued_by(engine, StepEvaluator()))) as url:
+        with connected(url) as leaving:
+            body = json.dumps({"messages": [TASK, STEP]}).encode()
+            head = f"POST /forward HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n"
+            leaving.sendall(head.encode() + body)
+            assert asked.wait(20)
+            assert not cancelled.is_set()
+        assert cancelled.wait(20)
+
+
+def test_too_many_conversations_and_too_long_ones_are_413_and_nothing_is_asked() -> None:
+    with Engine(Scripted(judge)) as engine:
+        limits = ServerLimits(max_conversations=2, max_characters=10)
+        with served(create_app(valued_by(engine, StepEvaluator()), limits=limits)) as url:
+            assert post(url, *[[TASK, STEP]] * 2)[0] == 200
+            assert post(url, *[[TASK, STEP]] * 3) == (413, {"error": "More than 2 conversations"})
+            long = [TASK, {"role": "last_step", "content": "A" * 10}]
+            assert post(url, long) == (413, {"error": "A conversation of more than 10 characters"})
+
+
+def test_a_body_that_is_sent_too_slowly_is_not_waited_for() -> None:
+    limits = ServerLimits(body_seconds=0.2)
+    with served(create_app(tenths, limits=limits)) as url, connected(url) as slow:
+        slow.sendall(b"POST /forward HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{")
+        said = b""
+        while piece := slow.recv(4096):  # until the server closes
+            said += piece
+    assert said.startswith(b"HTTP/1.1 408 ")
+    assert b"within 0.2 seconds" in said
+
+
+def test_a_client_that_leaves_while_it_sends_is_no_error_of_ours(caplog: pytest.LogCaptureFixture) -> None:
+    with served(create_app(tenths)) as url:
+        logging.getLogger("uvicorn").propagate = True  # to caplog
+        for _ in range(3):
+            with connected(url) as leaving:
+                leaving.sendall(b"POST /forward HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{")
+                time.sleep(0.05)
+        assert post(url, [TASK, STEP])[0] == 200
+    assert caplog.text == ""
+
+
+def test_half_a_character_is_the_clients_fault() -> None:
+    with Engine(Scripted(judge)) as engine, served(create_app(valued_by(engine, StepEvaluator()))) as url:
+        body = b'{"messages": [{"role": "user", "content": "\\ud800"}, {"role": "last_step", "content": "A"}]}'
+        with httpx2.Client() as client:
+            said = client.post(f"{url}/forward", content=body)
+    assert said.status_code == 400
+    assert "lone surrogate" in said.json()["error"]
+
+
+@pytest.mark.parametrize(("reason", "status"), [("context_length", 413), ("server_error", 503)])
+def test_why_a_call_failed_is_for_the_log_alone(reason: str, status: int, caplog: pytest.LogCaptureFixture) -> None:
+    def script(call: Call) -> str:
+        raise CallError(reason, "/home/somebody/judge.j2: key sk-123")
+
+    with Engine(Scripted(script)) as engine, served(create_app(valued_by(engine, StepEvaluator()))) as url:
+        code, body = post(url, [TASK, STEP])
+    assert code == status
+    assert "judge.j2" not in str(body)
+    assert ("judge.j2" in caplog.text) == (status == 503)
 
 
 def test_a_server_that_says_something_else_is_no_value_model() -> None:

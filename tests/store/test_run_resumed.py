@@ -15,7 +15,14 @@ import pytest
 
 from debate import Candidate, Engine, Evaluation, Task
 from debate.backends import Call, Scripted
-from debate.errors import BackendUnavailableError, BudgetExceededError, CallError, ConfigError, RunMismatchError
+from debate.errors import (
+    BackendUnavailableError,
+    BudgetExceededError,
+    CallError,
+    ConfigError,
+    RunLockedError,
+    RunMismatchError,
+)
 from debate.evaluators.base import Evaluator
 from debate.flow import Recall
 from debate.profiles import Component, MemorySettings, Persona, Profile
@@ -194,6 +201,25 @@ def test_the_same_task_at_once_under_other_weights_and_rounds_shares_its_calls(s
         found = asyncio.run(ask_at_once(engine))
     assert [plain(each) for each in found] == [whole(each, n=1)[0] for each in evaluators]
     assert len(script.calls) == 3 * 2
+
+
+def test_who_comes_with_other_prompts_is_refused_and_takes_the_run_from_nobody(store: Store) -> None:
+    script, (task,) = Recorder(slowly), tasks(1)
+
+    async def ask_at_once(engine: Engine) -> list[Evaluation | BaseException]:
+        evaluators = [debates(), debates(mode="simultaneous"), debates()]
+        asking = [engine.aevaluate(task, each, run="r") for each in evaluators]
+        return await asyncio.gather(*asking, return_exceptions=True)
+
+    with Engine(Scripted(script), store=store, seed=1) as engine:
+        engine.evaluate(task, debates(), run="r")
+        first, refused, again = asyncio.run(ask_at_once(engine))
+        with pytest.raises(RunLockedError):
+            store.run("r", {})
+    assert isinstance(refused, RunMismatchError) and "mode" in str(refused)
+    assert isinstance(first, Evaluation) and isinstance(again, Evaluation)
+    assert plain(first) == plain(again) == whole(debates(), n=1)[0]
+    assert len(script.calls) == N_TURNS
 
 
 def test_who_waits_for_a_task_that_is_cancelled_or_fails_evaluates_it_then(store: Store) -> None:

@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
-from debate.backends.base import Call, Capacity
+from debate.backends.base import Call, Capacity, check_is_chat
 from debate.backends.http.special_tokens import escape_special_tokens
-from debate.errors import CallError, ConfigError
-from debate.flow import Completion, Messages, Prompt
+from debate.errors import ConfigError
+from debate.flow import Completion, Prompt
 from debate.net.http import AsyncJsonClient, encoded
 from debate.net.retry import Retrier, RetryPolicy
 
@@ -33,6 +33,8 @@ class HTTPBackend(ABC):
         api_key_env: environment variable with the server's key; None sends none.
         transport: of the HTTP client, for tests and proxies.
     """
+
+    is_chat = True
 
     def __init__(
         self,
@@ -90,10 +92,7 @@ class HTTPBackend(ABC):
 
     def _messages(self, prompt: Prompt) -> tuple[list[dict[str, str]], int]:
         """The messages to send, and how many special tokens in them were escaped."""
-        if isinstance(prompt, Messages):
-            problem = f"{self.model} is behind a chat server, which knows no roles such as {prompt.roles[-1]!r}"
-            hint = "a value model is asked with --backend value_server, a reward model with --backend reward_model"
-            raise CallError("not_a_chat", problem, hint=hint)
+        check_is_chat(prompt, self.model)
         return escape_special_tokens(prompt)
 
     @abstractmethod

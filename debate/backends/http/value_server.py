@@ -43,6 +43,8 @@ class ValueServer(HTTPBackend):
         transport: of the HTTP client, for tests and proxies of your own.
     """
 
+    is_chat = False
+
     def __init__(
         self,
         base_url: str,

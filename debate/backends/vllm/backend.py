@@ -21,7 +21,7 @@ from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any
 
-from debate.backends.base import Call, Capacity
+from debate.backends.base import Call, Capacity, check_is_chat
 from debate.backends.vllm.process_guard import OrphanReaper
 from debate.backends.vllm.prompt_tokens import PromptTokenizer
 from debate.concurrency.daemon_thread import in_daemon_thread
@@ -55,6 +55,8 @@ class VLLM:
     Raises:
         ConfigError: when vLLM is not installed, or `model` is a path at which there is no model.
     """
+
+    is_chat = True
 
     def __init__(self, model: str | Path, *, stat_loggers: Sequence[Any] = (), **engine_args: Any) -> None:
         self.model = str(model)
@@ -109,6 +111,7 @@ class VLLM:
 
     async def generate(self, call: Call) -> Completion:
         """Send one request and wait for its end; cancelling it aborts the request in the engine."""
+        check_is_chat(call.prompt, self.model)
         ids = self.token_ids(call.prompt)
         params = self._sampling_params(call, len(ids))
         from vllm.v1.engine.exceptions import EngineDeadError

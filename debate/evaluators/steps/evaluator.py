@@ -76,6 +76,11 @@ class StepEvaluator(BaseEvaluator):
         return self.judge.models
 
     @property
+    def role_models(self) -> frozenset[str | None]:
+        """Models that the judge asks with messages of other roles than a chat's; None is the run's own."""
+        return getattr(self.judge, "role_models", frozenset())
+
+    @property
     def limit(self) -> float:
         """The score below which a step is wrong."""
         return self.threshold if self.threshold is not None else (self.scale.low + self.scale.high) / 2

@@ -38,6 +38,11 @@ class ScoringModelSteps:
         """The model's name, where it is not the run's."""
         return frozenset() if self.model is None else frozenset({self.model})
 
+    @property
+    def role_models(self) -> frozenset[str | None]:
+        """Its model, which is asked with messages of other roles than a chat's; None is the run's own."""
+        return frozenset({self.model})
+
     def _ask_once(self, prompt: Messages, read: Callable[[Completion], T], **info: Any) -> Flow[Parsed[T]]:
         def call(attempt: int, error: object) -> Generate:
             return Generate(prompt=prompt, model=self.model, attempt=attempt, info=info)

@@ -102,7 +102,7 @@ def test_control_strings_are_broken_before_they_are_sent_and_counted_in_the_turn
 def test_messages_with_roles_of_their_own_are_refused_and_not_sent_without_them() -> None:
     prompt = Messages.of([("user", "2 + 2"), ("intermediate_step", "= 4")])
     call = Call(model="m", prompt=prompt, sampling=Sampling(), seed=1)
-    with FakeServer() as server, pytest.raises(CallError, match="knows no roles such as 'intermediate_step'"):
+    with FakeServer() as server, pytest.raises(CallError, match="knows no role 'intermediate_step'"):
         answer(backend_of(server), call)
     assert server.requests == []
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from pathlib import Path
 from typing import Any
@@ -9,9 +10,10 @@ from typing import Any
 import pytest
 from benchmarks.debates import EngineStats, make_tasks, measure
 
-from debate import DebateEvaluator, Engine, Task
+from debate import DebateEvaluator, Engine, Sampling, Task
 from debate.backends import VLLM
-from debate.errors import ConfigError
+from debate.errors import CallError, ConfigError
+from debate.flow import Call, Messages
 
 SHORT: dict[str, Any] = {"comment_chars": 12, "overall_chars": 12}
 
@@ -103,3 +105,9 @@ def test_a_path_without_a_model_is_refused_before_anything_is_loaded(model: str)
 def test_a_folder_that_holds_no_model_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"config\.json"):
         VLLM(tmp_path)
+
+
+def test_messages_with_roles_of_their_own_are_refused_and_not_asked_without_them() -> None:
+    prompt = Messages.of([("user", "2 + 2"), ("intermediate_step", "= 4")])
+    with pytest.raises(CallError, match="knows no role 'intermediate_step'"):
+        asyncio.run(VLLM("tiny").generate(Call(model="tiny", prompt=prompt, sampling=Sampling(), seed=1)))
