@@ -28,6 +28,8 @@ from debate.engine import Engine
 from debate.errors import BackendUnavailableError, ConfigError, InputError, StoreError, TaskError
 from debate.evaluation import Evaluation
 from debate.evaluators.base import Evaluator, check_task
+from debate.evaluators.debate import DebateEvaluator
+from debate.evaluators.vote import VoteEvaluator
 from debate.flow import Completion
 from debate.jobs.results import ResultsFile
 from debate.jobs.run_directory import RunDirectory
@@ -37,6 +39,7 @@ from debate.runtime.runner import Retriever, Runner
 from debate.sql.connect import normalize_url, sqlite_file, without_password
 from debate.store import Store, StoredRun
 from debate.store.queries import Totals
+from debate.types import Task
 
 _FIRST_WAIT = 1.0
 _LEFT = {"backend_dead", "run_ended"}
@@ -160,6 +163,8 @@ class _Session:
     folder: RunDirectory
     store: Store
     record: StoredRun
+    remarks: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    """What is odd about tasks of the eval set, with their places."""
 
     def refuse_unknown_results(self) -> None:
         """Check that the store knows what stands in the file of results, which is to be written anew from it."""
@@ -183,6 +188,8 @@ class _Session:
         try:
             tasks = self._checked(reading)
             self.record.read_evalset(tasks, lambda: {"evalset": path, "evalset_digest": reading.digest()})
+            for remark, places in self.remarks.items():
+                self.watcher.note(f"{remark} in {len(places)} of the tasks, first {places[0]}")
         except BaseException:
             self.record.discard_if_empty()
             raise
@@ -195,6 +202,8 @@ class _Session:
             except TaskError as error:
                 where, line = located.file, located.line
                 raise TaskError(error.problem, file=where, line=line, field=error.field, hint=error.hint) from None
+            for remark in _remarks(located.task, self.run.evaluator):
+                self.remarks.setdefault(remark, []).append(f"{located.file}:{located.line}")
             yield located
 
     def inherit(self) -> None:
@@ -257,6 +266,15 @@ class _Session:
                     if all(failure.reason not in _LEFT for failure in evaluation.failures):
                         results.append(evaluation)
                         self.watcher.finished(evaluation)
+
+
+def _remarks(task: Task, evaluator: Evaluator) -> Iterator[str]:
+    """What is probably a mistake in a task that can be evaluated."""
+    texts = [candidate.text for candidate in task.candidates]
+    if len(set(texts)) < len(texts):
+        yield "the same candidate stands twice"
+    if len(texts) == 1 and isinstance(evaluator, DebateEvaluator | VoteEvaluator):
+        yield "one candidate stands alone, so that there is nothing to compare,"
 
 
 BUILT_IN = "built-in"

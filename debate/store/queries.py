@@ -66,7 +66,7 @@ class Totals:
     statuses: dict[str, int]
     """Evaluated tasks by status; what is missing to `tasks` is not evaluated."""
     stops: dict[str, int]
-    """Evaluated tasks by stop reason."""
+    """Evaluated tasks by stop reason; the empty one is of evaluators that have none."""
     rounds: int
     """Summed over the evaluated tasks."""
     failures: int
@@ -110,7 +110,7 @@ def totals(connection: Connection, run_id: int, revision: int) -> Totals:
     return Totals(
         tasks=connection.execute(select(func.count()).where(tasks)).scalar_one(),
         statuses=counts(e.status),
-        stops=counts(func.coalesce(e.stop_reason, "-")),
+        stops=counts(func.coalesce(e.stop_reason, "")),
         rounds=rounds,
         failures=failures,
         usage=Usage(*usage),

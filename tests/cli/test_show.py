@@ -199,6 +199,13 @@ def test_the_head_says_how_the_choice_stands_to_the_label(folder: Path, best: ob
     assert said in words(shown(folder, "sky", "--evalset", evalset))
 
 
+def test_the_reference_is_shown_with_the_task(folder: Path) -> None:
+    write(folder, TWO_ROUNDS)
+    evalset = folder.parent / "tasks.jsonl"
+    evalset.write_text(json.dumps({"id": "sky", "x": "Q?", "candidates": ["a", "b"], "reference": "Because."}))
+    assert "Q? Reference answer Because. Candidate 1" in words(shown(folder, "sky", "--evalset", evalset))
+
+
 def write_one(folder: Path, evaluation: Evaluation) -> Path:
     write(folder, evaluation)
     return folder
