@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import subprocess
+import sys
+import textwrap
 import threading
 import time
 from collections.abc import Iterator
@@ -207,3 +210,39 @@ def test_closing_twice_is_closing_once() -> None:
     thread.close()
     thread.close()
     assert "twice" not in [each.name for each in threading.enumerate()]
+
+
+INTERRUPTED = """
+    import asyncio, random, signal, sys
+    from debate.runtime.loop_thread import LoopThread
+
+    is_waiting, interrupts, draw = False, 0, random.Random(1)
+
+    def interrupt(*_):
+        if is_waiting:
+            raise KeyboardInterrupt
+
+    sys.setswitchinterval(1e-6)  # an interrupt comes where threads are switched
+    sys.unraisablehook = lambda _: None  # of interrupts in finalizers
+    signal.signal(signal.SIGALRM, interrupt)
+    thread = LoopThread("loop")
+    for _ in range(3000):
+        signal.setitimer(signal.ITIMER_REAL, draw.uniform(1e-6, 3e-4))
+        try:
+            is_waiting = True
+            thread.run(asyncio.sleep(0))
+            is_waiting = False
+        except KeyboardInterrupt:
+            is_waiting, interrupts = False, interrupts + 1
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    assert thread.run(asyncio.sleep(0, "alive")) == "alive"
+    thread.close()
+    print(interrupts)
+"""
+
+
+def test_an_interrupt_at_any_moment_leaves_the_loop_running() -> None:
+    command = [sys.executable, "-c", textwrap.dedent(INTERRUPTED)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 20
