@@ -51,7 +51,7 @@ class Component:
     name: _Name
     description: _Text
     weight: float = 1.0
-    """In [0, 1] (Yucha 2024)."""
+    """What the component counts in a score beside the others, in [0, 1] (Yucha 2024); 0 adds nothing."""
 
     def __post_init__(self) -> None:
         _check_types(self)

@@ -39,7 +39,7 @@ class DebateSettings(PromptingEvaluator):
     rounds: int = result_setting(3, "Most rounds of a debate (R).", ge=1)
     weights: Sequence[float] | Mapping[str, float] | None = result_setting(
         None,
-        "A weight per component, in their order or by name; those left out, and None, take the profile's.",
+        "A weight per component, at least 0, in their order or by name; those left out, and None, take the profile's.",
         file_type=dict[str, Annotated[float, Field(ge=0)]] | None,
         is_hashable=False,
     )
