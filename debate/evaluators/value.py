@@ -35,8 +35,8 @@ class EarlyStop:
     """Stops sampling once a value is high enough.
 
     Samples are drawn in waves, a sample of each candidate of a wave and then a check, so that a batching backend stays
-    full. A candidate with at least `min_samples` values is settled once their mean reaches `threshold`, and is not sampled
-    again. With `over="task"`, the candidates after its wave are `skipped`: not sampled, and without a score.
+    full. A candidate with at least `min_samples` values is settled once their mean reaches `threshold`, and is not
+    sampled again. With `over="task"`, the candidates after its wave are `skipped`: not sampled, and without a score.
     """
 
     threshold: float = setting(0.95, "Mean at which to stop, from 0 (the scale's worse end) to 1.", gt=0, le=1)
