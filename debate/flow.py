@@ -222,7 +222,8 @@ class MemorySettings:
 
     def __post_init__(self) -> None:
         for name in ("collections", "kinds", "sources", "exclude_sources"):
-            object.__setattr__(self, name, as_texts(check_value(name, getattr(self, name), str | Collection)))
+            if not isinstance(given := getattr(self, name), tuple):
+                object.__setattr__(self, name, as_texts(check_value(name, given, str | Collection)))
         object.__setattr__(self, "weights", None if self.weights is None else _as_weights(self.weights))
         object.__setattr__(self, "metadata", as_json(self.metadata))
         check_settings(self)

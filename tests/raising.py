@@ -135,15 +135,15 @@ def places(error: Callable[[], BaseException]) -> dict[str, Place]:
 
 
 def outcome(place: Place, store: Store | None, how: str) -> dict[str, Any]:
-    """What became of eight tasks: their statuses by id, and what reached the caller instead of a result."""
+    """What became of five tasks: their statuses by id, and what reached the caller instead of a result."""
     found: list[Evaluation] = []
     reached = None
     with Engine(place.backend, memory=place.memory, store=store, max_concurrency=4) as engine:
         try:
             if how == "batch":
-                found = engine.evaluate_batch(tasks(8), place.evaluator)
+                found = engine.evaluate_batch(tasks(5), place.evaluator)
             else:
-                for evaluation in engine.iter_evaluate(tasks(8), place.evaluator):
+                for evaluation in engine.iter_evaluate(tasks(5), place.evaluator):
                     found.append(evaluation)
         except BaseException as error:
             reached = type(error).__name__

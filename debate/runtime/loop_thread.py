@@ -15,7 +15,9 @@ import os
 import sys
 import threading
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterable
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
+from functools import partial
+from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary, WeakSet
 
@@ -23,6 +25,7 @@ from debate.concurrency.exits import EXITS, is_being_cancelled
 from debate.errors import EngineError
 
 T = TypeVar("T")
+R = TypeVar("R")
 Future = concurrent.futures.Future
 _log = logging.getLogger("debate")
 _GRACE_SECONDS = 10.0
@@ -56,6 +59,8 @@ class LoopThread:
         self._lock = threading.RLock()
         self._is_closed = False
         self._under_way: set[Future[Any]] = set()
+        self._waiting: set[SimpleQueue[Any]] = set()
+        self._streams: list[AsyncGenerator[Any]] = []
         self._thread = threading.Thread(target=_keep_running, args=(self._loop,), name=name, daemon=True)
         self._thread.start()
         _OPEN.add(self)
@@ -71,22 +76,29 @@ class LoopThread:
         return os.getpid() != self._process
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Wait for `work`. Interrupted (Ctrl-C), it cancels the work and waits a while for it to clean up."""
-        future = self._submit(work, is_blocking=True)
+        """Wait for `work`. Interrupted (Ctrl-C), it cancels the work and waits a while for it to clean up.
+
+        It waits at a queue, not for a future: an interrupt can leave a future's lock taken, and the loop stuck at it.
+        """
+        ended: SimpleQueue[asyncio.Task[T] | None] = SimpleQueue()
+        tasks = self._submit(work, partial(self._begin, ended=ended), is_blocking=True)
         try:
-            return future.result()
-        except concurrent.futures.CancelledError:
-            raise self._cancelled() from None
+            task = ended.get()
         except BaseException:
-            if not future.done():
-                future.cancel()
-                with suppress(TimeoutError, EngineError):
-                    self._submit(_end_of(work)).result(_GRACE_SECONDS)
+            with suppress(Empty, RuntimeError):  # the loop may be closed by now
+                self._loop.call_soon_threadsafe(lambda: [task.cancel() for task in tasks])
+                if not (tasks and tasks[0].done()):  # it may have been taken from the queue just now
+                    ended.get(timeout=_GRACE_SECONDS)
             raise
+        finally:
+            self._waiting.discard(ended)
+        if task is None or task.cancelled():
+            raise self._cancelled()
+        return task.result()
 
     async def arun(self, work: Coroutine[Any, Any, T]) -> T:
         """Wait for `work` from another loop. Being cancelled cancels the work and waits a while for it to clean up."""
-        future = self._submit(work)
+        future = self._submit(work, self._schedule)
         try:
             with _kept_awake(asyncio.get_running_loop()):
                 return await asyncio.wrap_future(future)
@@ -94,26 +106,31 @@ class LoopThread:
             if not is_being_cancelled():
                 raise self._cancelled() from None
             future.cancel()
-            with suppress(TimeoutError, EngineError):
-                await asyncio.wait_for(asyncio.wrap_future(self._submit(_end_of(work))), _GRACE_SECONDS)
+            with suppress(EngineError):
+                ending = self._submit(_end_of(work), self._schedule)
+                await asyncio.wait([asyncio.wrap_future(ending)], timeout=_GRACE_SECONDS)
             raise
 
     def finish(self, items: AsyncGenerator[Any]) -> None:
         """Close a stream and wait for its end, where one can: a generator may be finalized in any thread.
 
-        A loop that is closed has closed its streams already, which is also the case when the interpreter ends.
+        A loop that is closed closes its streams itself, which is also the case when the interpreter ends.
         """
+        self._streams.append(items)  # while the loop is being closed, nobody else may hold it any more
         if not (self._is_closed or self.is_foreign):
             with suppress(EngineError):
                 if self.is_current:
-                    self._submit(_close(items))
+                    self._submit(_close(items), self._schedule)
                 else:
                     self.run(_close(items))
+                self._streams.remove(items)
 
     async def afinish(self, items: AsyncGenerator[Any]) -> None:
         """Close a stream and wait for its end from another loop, see `finish`."""
+        self._streams.append(items)
         with suppress(EngineError):
             await self.arun(_close(items))
+            self._streams.remove(items)
 
     def close(
         self, last: Callable[[], Coroutine[Any, Any, None]] | None = None, *, seconds: float = _CLOSING_SECONDS
@@ -125,7 +142,7 @@ class LoopThread:
         if self._is_closed or self.is_foreign:
             return
         with self._lock:
-            ending = self._submit(_cancel_the_rest(), is_blocking=True)
+            ending = self._submit(_cancel_the_rest(), self._schedule, is_blocking=True)
             self._is_closed = True
         try:
             concurrent.futures.wait([ending], seconds)
@@ -134,18 +151,18 @@ class LoopThread:
             elif last is not None:
                 self._schedule(last()).result()
         finally:
-            self._stop(waits=ending.done())
+            is_left_behind = not ending.done()
+            ending.add_done_callback(lambda _: self._loop.call_soon_threadsafe(self._loop.stop))  # now, or then
+            for future in self._under_way - {ending}:
+                future.cancel()
+            for ended in [*self._waiting]:
+                ended.put(None)
+            if not is_left_behind:
+                self._thread.join(_GRACE_SECONDS)
 
-    def _stop(self, *, waits: bool) -> None:
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        if waits:
-            self._thread.join(_GRACE_SECONDS)
-        if not self._thread.is_alive():
-            self._loop.close()
-        for future in [*self._under_way]:
-            future.cancel()
-
-    def _submit(self, work: Coroutine[Any, Any, T], *, is_blocking: bool = False) -> Future[T]:
+    def _submit(
+        self, work: Coroutine[Any, Any, T], begin: Callable[[Coroutine[Any, Any, T]], R], *, is_blocking: bool = False
+    ) -> R:
         try:
             if self.is_foreign:
                 raise EngineError("the engine was used before the process was forked", hint=_FORKED)
@@ -156,7 +173,7 @@ class LoopThread:
             with self._lock:
                 if self._is_closed:
                     raise EngineError("the engine was closed")
-                return self._schedule(work)
+                return begin(work)
         except EngineError:
             work.close()
             raise
@@ -167,6 +184,18 @@ class LoopThread:
         future.add_done_callback(self._under_way.discard)
         return future
 
+    def _begin(self, work: Coroutine[Any, Any, T], ended: SimpleQueue[asyncio.Task[T] | None]) -> list[asyncio.Task[T]]:
+        """Begin `work`, whose task comes into the list then and into the queue when it has ended."""
+        tasks: list[asyncio.Task[T]] = []
+
+        def begin() -> None:
+            tasks.append(asyncio.ensure_future(work))
+            tasks[0].add_done_callback(ended.put)
+
+        self._waiting.add(ended)
+        self._loop.call_soon_threadsafe(begin)
+        return tasks
+
     def _cancelled(self) -> EngineError:
         """What to tell whoever waited for work that was cancelled, and had not asked for that."""
         if self._is_closed:
@@ -175,15 +204,16 @@ class LoopThread:
 
 
 def _keep_running(loop: asyncio.AbstractEventLoop) -> None:
-    """Run a loop until it is stopped.
+    """Run a loop until it is stopped, and close it.
 
     An exit (`EXITS`) that a task raises ends a loop; whoever awaits the task has it too, so this one goes on.
     """
-    while True:
-        try:
-            return loop.run_forever()
-        except EXITS as error:
-            _log.debug("a task raised %r", error)
+    with closing(loop):
+        while True:
+            try:
+                return loop.run_forever()
+            except EXITS as error:
+                _log.debug("a task raised %r", error)
 
 
 _OPEN: WeakSet[LoopThread] = WeakSet()

@@ -78,8 +78,8 @@ async def stream(
         if (error := state.error or state.death) is not None:
             raise error
     finally:
-        await cancel_all([feeder, *state.under_way])
         state.close()
+        await cancel_all([feeder, *state.under_way])
 
 
 def unfinished_evaluation(death: DebateError, job: EvaluationRequest) -> Evaluation:
@@ -167,19 +167,18 @@ class _Scheduler:
             await self.untaken.acquire()
             return
         cost = await self.admission.enter(footprint)
-        task = asyncio.ensure_future(self._one(job, cost))
+        task = asyncio.ensure_future(self._one(job))
         self.under_way.add(task)
         task.add_done_callback(self.under_way.discard)
+        # Not in a `finally` of the task: one that is cancelled before its first step never comes to it.
+        task.add_done_callback(lambda _: self.admission.leave(cost))
 
-    async def _one(self, job: EvaluationRequest, cost: int) -> None:
+    async def _one(self, job: EvaluationRequest) -> None:
         _HELD.set(_HELD.get() | {self.given})
-        try:
-            with self._ending():
-                self.finished.put_nowait((job.position, await self._evaluate(job)))
-                # Room is given back only when few results wait: nobody taking them holds up new debates.
-                await self.untaken.acquire()
-        finally:
-            self.admission.leave(cost)
+        with self._ending():
+            self.finished.put_nowait((job.position, await self._evaluate(job)))
+            # Room is given back only when few results wait: nobody taking them holds up new debates.
+            await self.untaken.acquire()
 
     async def _evaluate(self, job: EvaluationRequest) -> Evaluation:
         if self.death is None:

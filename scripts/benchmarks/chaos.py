@@ -37,10 +37,11 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +70,8 @@ ENDS_A_BATCH = ("KeyboardInterrupt", "SystemExit")
 """Raised by user code, they reach the caller."""
 KINDS = (*RAISED, "awaits what is cancelled", "slow", "never")
 OF_COROUTINES = ("awaits what is cancelled", "never")
+UNFINISHED: list[Iterator[Evaluation]] = []
+"""Streams that live until the interpreter ends."""
 LEAST_SECONDS = 0.3
 """What an evaluation has where a call never answers."""
 
@@ -92,6 +95,8 @@ class Plan:
     is_recorded: bool
     leaves_after: int
     delay: float
+    is_read: threading.Event = field(default_factory=threading.Event, repr=False)
+    """Whether the source has been asked for all its tasks."""
     is_calm: bool = False
     """Whether the faults are over."""
     raised: list[tuple[str, str, str]] = field(default_factory=list[tuple[str, str, str]])
@@ -117,7 +122,7 @@ class Plan:
             way=way,
             caller=caller,
             neighbor="none" if is_timed else draw.choice(("none", "none", "other tasks", "the same tasks")),
-            blocks=is_timed and draw.random() < 0.4,
+            blocks=is_timed and "source" in places and draw.random() < 0.4,
             kinds=tuple(kinds if draw.random() < 0.4 else [each for each in kinds if each not in ENDS_A_BATCH]),
             rates={place: draw.choice((0.0, 0.05, 0.2, 0.5)) for place in places},
             n=n,
@@ -213,6 +218,7 @@ def source(plan: Plan) -> Iterator[Task]:
     for task in tasks(plan):
         misbehave_plainly(plan.fault("source", task.id))
         yield task
+    plan.is_read.set()
     if plan.blocks:
         threading.Event().wait()
 
@@ -279,12 +285,12 @@ def ask(engine: Engine, plan: Plan) -> Outcome:
 
 def iterate(engine: Engine, plan: Plan, outcome: Outcome) -> None:
     """Take evaluations as they finish, and perhaps leave."""
-    finished = engine.iter_evaluate(source(plan), evaluator_of(plan), run=plan.run)
+    finished: Any = engine.iter_evaluate(source(plan), evaluator_of(plan), run=plan.run)
     for evaluation in finished:
         outcome.evaluations.append(evaluation)
         if plan.caller == "leaves" and len(outcome.evaluations) > plan.leaves_after:
             outcome.has_left = True
-            finished.close()  # pyright: ignore[reportAttributeAccessIssue] - it is a generator
+            finished.close()
 
 
 async def asked_async(engine: Engine, plan: Plan, outcome: Outcome) -> None:
@@ -312,7 +318,7 @@ async def _asked_async(engine: Engine, plan: Plan, outcome: Outcome) -> None:
 
 
 @contextlib.contextmanager
-def acting(engine: Engine, plan: Plan, outcome: Outcome) -> Iterator[None]:
+def acting(engine: Engine, plan: Plan, outcome: Outcome) -> Generator[None]:
     """Close the engine, or interrupt the main thread, after a while."""
 
     def interrupt(*_: object) -> None:
@@ -320,6 +326,8 @@ def acting(engine: Engine, plan: Plan, outcome: Outcome) -> Iterator[None]:
         raise KeyboardInterrupt
 
     def close() -> None:
+        if plan.blocks:
+            plan.is_read.wait(5)  # an engine that is closed before it is asked starts anew
         outcome.acted.set()
         engine.close()
 
@@ -341,7 +349,7 @@ def acting(engine: Engine, plan: Plan, outcome: Outcome) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def neighbor(engine: Engine, plan: Plan) -> Iterator[list[str]]:
+def neighbor(engine: Engine, plan: Plan) -> Generator[list[str]]:
     """Another batch at the same time, from another thread; what is wrong with it is in the list afterwards."""
     problems: list[str] = []
 
@@ -487,8 +495,8 @@ def child(arguments: argparse.Namespace) -> None:
     calm = Plan.of(arguments.seed, int(first))
     calm.is_calm = True
     open_ended = (Task(f"u{i}", ["one"], id=f"u{i}") for i in range(100_000))
-    child.unfinished = Engine(backend(calm)).iter_evaluate(open_ended, ValueEvaluator(samples=1))  # type: ignore[attr-defined]
-    next(child.unfinished)  # type: ignore[attr-defined]
+    UNFINISHED.append(Engine(backend(calm)).iter_evaluate(open_ended, ValueEvaluator(samples=1)))
+    next(UNFINISHED[0])
     print(json.dumps({"ends": True}), flush=True)
 
 
@@ -541,15 +549,18 @@ def is_group_alive(group: int) -> bool:
 def report(results: list[dict[str, Any]], problems: list[str], rounds: int, seconds: float) -> None:
     """Print the figures."""
     ways = Counter(result["way"] for result in results)
-    sums = {name: sum((Counter(each[name]) for each in results), Counter[str]()) for name in ("faults", "failures")}
+    faults, failures = Counter[str](), Counter[str]()
+    for result in results:
+        faults.update(result["faults"])
+        failures.update(result["failures"])
     came_to = Counter(result["came"] for result in results)
     named = [problem.partition(":")[0] for result in results for problem in result["problems"]]
     print(f"rounds             {len(results)} of {rounds} ({table(ways)})")
     print(f"tasks              {sum(result['tasks'] for result in results)}")
     print(f"evaluations        {sum(result['evaluations'] for result in results)}")
     print(f"came to            {table(came_to)}")
-    print(f"faults             {table(sums['faults'])}")
-    print(f"failures           {table(sums['failures'])}")
+    print(f"faults             {table(faults)}")
+    print(f"failures           {table(failures)}")
     print(f"hangs, deaths      {len(problems)}")
     print(f"wrong              {table(Counter(named)) or 0}")
     print(f"seconds            {seconds:.0f}")
@@ -591,7 +602,7 @@ def main() -> int:
     began, step = time.monotonic(), arguments.per_process
     shares = [range(at, min(at + step, arguments.rounds)) for at in range(0, arguments.rounds, step)]
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(arguments.at_once) as pool:
-        played = list(pool.map(lambda share: play_apart(arguments, folder, share), shares))
+        played = list(pool.map(partial(play_apart, arguments, folder), shares))
     results = [result for found, _ in played for result in found]
     problems = [problem for _, found in played for problem in found]
     for result in results:

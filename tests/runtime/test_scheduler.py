@@ -354,3 +354,16 @@ def test_results_that_were_not_taken_when_the_backend_died_are_still_handed_over
 
     found = asyncio.run(asyncio.wait_for(scene(), 10))
     assert sum(evaluation.status == "ok" for evaluation in found) >= 2
+
+
+@pytest.mark.parametrize("steps", range(8))
+def test_a_stream_that_is_left_at_any_moment_gives_all_its_room_back(steps: int) -> None:
+    async def leave() -> int:
+        runner, admission = parts(reply_for, limit=1)
+        async with aclosing(stream(runner, admission, list(jobs(tasks(4))))) as items:
+            await anext(items)
+            for _ in range(steps):  # the next evaluation is let in, and made a task that has not begun
+                await asyncio.sleep(0)
+        return admission.open
+
+    assert asyncio.run(leave()) == 0

@@ -1,4 +1,4 @@
-"""The benchmarks: each is listed and has its help; a short run of the one that kills runs."""
+"""The benchmarks: each is listed and has its help; short runs of the one that kills runs and of chaos."""
 
 from __future__ import annotations
 
@@ -45,3 +45,18 @@ def test_killed_runs_are_completed_by_the_same_command_and_pay_for_nothing_twice
     assert done.returncode == 0, done.stdout + done.stderr
     assert "finished, complete, same results         5 of 5" in done.stdout
     assert "killed                                   7 times" in done.stdout
+
+
+def test_no_evaluation_is_lost_and_nothing_hangs_when_everything_around_the_engine_misbehaves() -> None:
+    """A short form of what has its figures in the benchmark, in at most twenty processes."""
+    done = bench("chaos", "--rounds", "150", "--per-process", "25", "--seed", "3")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "rounds             150 of 150" in done.stdout
+    assert "hangs, deaths      0" in done.stdout
+
+
+def test_a_round_of_chaos_is_drawn_from_its_seed_and_number_alone() -> None:
+    drawn = [bench("chaos", "--seed", "3", "--round", "11").stdout.splitlines()[0] for _ in range(2)]
+    assert drawn[0] == drawn[1]
+    assert drawn[0].startswith("Plan(seed=3, number=11")
+    assert drawn[0] != bench("chaos", "--seed", "3", "--round", "12").stdout.splitlines()[0]
