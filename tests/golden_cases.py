@@ -44,9 +44,9 @@ from debate.backends import Scripted
 
 # ---- Names that may move. Where the layout changes, this block alone is to be adapted. ----
 from debate.evaluators.callback import Penalty
-from debate.evaluators.early_stop import EarlyStop
 from debate.evaluators.steps.prompted import PromptedSteps
 from debate.evaluators.steps.reward_models import RewardModelSteps, ValueModelSteps
+from debate.evaluators.value import EarlyStop
 from debate.flow import Call, Completion, Flow, Generate, Prompt, Recall, Segment, generate
 from debate.parsing.values import JsonField, LabelMap, NumberLine, TagNumber
 from debate.scorers import keyword_count_errors, sorting_errors

@@ -19,10 +19,9 @@ from debate.backends.base import Call
 from debate.engine import Engine
 from debate.errors import TaskError
 from debate.evaluators.callback import CallbackEvaluator
-from debate.evaluators.early_stop import EarlyStop
 from debate.evaluators.steps.evaluator import StepEvaluator
 from debate.evaluators.steps.reward_models import ValueModelSteps
-from debate.evaluators.value import ValueEvaluator
+from debate.evaluators.value import EarlyStop, ValueEvaluator
 from debate.parsing.values import JsonField
 from debate.search.validate_improve import validate_and_improve
 from debate.server.app import forward

@@ -25,9 +25,9 @@ from debate.config.construct import make_evaluator
 from debate.errors import ConfigError, InputError
 from debate.evaluators.base import Evaluator
 from debate.evaluators.callback import Penalty
-from debate.evaluators.early_stop import EarlyStop
 from debate.evaluators.steps.prompted import PromptedSteps
 from debate.evaluators.steps.reward_models import RewardModelSteps, ValueModelSteps
+from debate.evaluators.value import EarlyStop
 from debate.parsing.values import JsonField, LabelMap, NumberLine, TagNumber
 from debate.registry import EVALUATORS
 from debate.scorers import sorting_errors

@@ -32,8 +32,8 @@ from debate.errors import ConfigError
 from debate.evaluation import Evaluation
 from debate.evaluators.base import Evaluator
 from debate.evaluators.callback import Penalty
-from debate.evaluators.early_stop import EarlyStop
 from debate.evaluators.steps.prompted import PromptedSteps
+from debate.evaluators.value import EarlyStop
 from debate.parsing.values import LabelMap
 from debate.profiles import MemorySettings
 from debate.registry import EVALUATORS

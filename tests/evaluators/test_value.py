@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from debate import Engine, Evaluation, Task, ValueEvaluator
 from debate.backends import Call, Scripted
 from debate.errors import CallError, ConfigError
-from debate.evaluators.early_stop import EarlyStop
+from debate.evaluators.value import EarlyStop
 from debate.flow import Generate
 from debate.parsing.values import JsonField, LabelMap, NumberLine, TagNumber
 from debate.selection import keep_best

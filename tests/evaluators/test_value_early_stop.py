@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from debate import Engine, Task, ValueEvaluator
 from debate.backends import Scripted
 from debate.errors import ConfigError
-from debate.evaluators.early_stop import EarlyStop
+from debate.evaluators.value import EarlyStop
 from debate.flow import Generate
 from debate.parsing.values import NumberLine
 from debate.selection import keep_best
