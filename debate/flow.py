@@ -20,6 +20,7 @@ from functools import cached_property
 from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeVar, cast, get_args
 
 from debate.errors import ConfigError, ReplyError
+from debate.parsing.json_extract import refuse_quotation
 from debate.settings import check_settings, check_value, setting
 from debate.types import Failure, InvalidReply, Memory, Sampling, Task, Usage
 
@@ -82,6 +83,11 @@ class Prompt:
         """The prompt as chat messages, for servers that take text."""
         said = zip(("system", "user"), (self.system, self.user), self.texts, strict=True)
         return [{"role": role, "content": text} for role, blocks, text in said if blocks]
+
+    @property
+    def contents(self) -> list[str]:
+        """The texts in the user message that are not the templates' own."""
+        return [segment.text for block in self.user for segment in block if segment.is_content]
 
     @cached_property
     def texts(self) -> tuple[str, str]:
@@ -216,7 +222,8 @@ class MemorySettings:
 
     def __post_init__(self) -> None:
         for name in ("collections", "kinds", "sources", "exclude_sources"):
-            object.__setattr__(self, name, as_texts(check_value(name, getattr(self, name), str | Collection)))
+            if not isinstance(given := getattr(self, name), tuple):
+                object.__setattr__(self, name, as_texts(check_value(name, given, str | Collection)))
         object.__setattr__(self, "weights", None if self.weights is None else _as_weights(self.weights))
         object.__setattr__(self, "metadata", as_json(self.metadata))
         check_settings(self)
@@ -352,6 +359,8 @@ def generate_parsed(
 ) -> Flow[Parsed[T]]:
     """Ask until a reply can be read, each time with what was wrong with the last one.
 
+    A reply that only quotes a JSON object of its prompt cannot be read, where a schema asks for one.
+
     Args:
         call: makes the call of an attempt, counted from 0, given the error of the one before.
         read: returns the value in a reply; raises `ReplyError` when there is none.
@@ -362,12 +371,15 @@ def generate_parsed(
     answer: Completion | Failure | None = None
     tokens = 0
     for attempt in range(retries + 1):
-        answer = yield from generate(call(attempt, error))
+        request = call(attempt, error)
+        answer = yield from generate(request)
         if isinstance(answer, Failure):
             return Parsed(None, failure=answer, invalid_replies=tuple(invalid_replies), tokens=tokens)
         tokens += answer.usage.total_tokens
         try:
             value = read(answer)
+            if request.schema is not None:
+                refuse_quotation(answer.text, request.prompt.contents)
         except ReplyError as unreadable:
             error = unreadable
             invalid_replies.append(InvalidReply(answer.text, unreadable.reason, unreadable.message))

@@ -91,6 +91,10 @@ class Declaration:
         """Whether its values are numbers, texts, flags or None, and so can be checked and recorded as they are."""
         return all(each in _NOUNS or each is NoneType or get_origin(each) is Literal for each in self.members)
 
+    @cached_property
+    def _fits(self) -> Callable[[Any], bool]:
+        return type_check(self.type)
+
     @property
     def expected(self) -> str:
         """What a value must be, in words: `a whole number, at least 1, or None`; empty for other than plain types."""
@@ -103,7 +107,7 @@ class Declaration:
     def problem(self, value: object) -> str | None:
         """What keeps a value from having the type and lying within the bounds, or None where nothing does."""
         is_finite = not isinstance(value, float) or math.isfinite(value)
-        if not is_finite or not type_check(self.type)(value):
+        if not is_finite or not self._fits(value):
             return f"must be {self.expected or self._names}, got {value!r:.120}"
         if isinstance(value, int | float) and not all(
             _BOUNDS[side][1](value, bound) for side, bound in self.bounds.items()

@@ -36,7 +36,7 @@ _CONSTANTS: dict[str, bool | float | None] = {
     "-.inf": -inf,
     ".nan": nan,
 }
-_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ufffe\uffff]")
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufffe\uffff]")
 
 
 class FileModel(BaseModel):
@@ -144,7 +144,7 @@ class _Loader(Composer, BaseResolver):
         """The node as plain data; notes the line of each value."""
         self.lines.setdefault(loc, _line(node))
         if isinstance(node, yaml.ScalarNode):
-            return _scalar(node)
+            return self.scalar(node, loc)
         if isinstance(node, yaml.SequenceNode):
             return [self.data(each, (*loc, n)) for n, each in enumerate(node.value)]
         made: dict[str, Any] = {}
@@ -159,12 +159,19 @@ class _Loader(Composer, BaseResolver):
 
     def key(self, node: yaml.ScalarNode, loc: Loc) -> str:
         """The text of a mapping's key."""
-        key = _scalar(node)
+        key = self.scalar(node, loc)
         if not isinstance(key, str):
             written = node.value[:60]
             hint = f"put it in quotes: '{written}'"
             raise self.refusal(f"the key {written} is not text", (*loc, written), node, hint=hint)
         return key
+
+    def scalar(self, node: yaml.ScalarNode, loc: Loc) -> str | int | float | bool | None:
+        """The value of a node that holds no others. An escape says no more than what may be written."""
+        if found := _CONTROL.search(node.value):
+            problem = f"holds the control character {found.group()!a}"
+            raise self.refusal(problem, loc, node, hint="remove the escape")
+        return _scalar(node)
 
     def refusal(self, message: str, loc: Loc, where: Any, hint: str | None = None) -> InputError:
         """The error for something at `loc`; `where` is its node or event."""

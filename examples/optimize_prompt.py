@@ -56,12 +56,11 @@ class Example:
     reference: str | None = None
 
     def __post_init__(self) -> None:
-        Task(self.x, ["-"], context=() if self.reference is None else (self.reference,))  # refuses what is no text
+        Task(self.x, ["-"], reference=self.reference)  # refuses what is no text
 
     def task(self, candidates: Sequence[Candidate]) -> Task:
-        """The responses as a task; the agents see the reference as context, and are told what it is."""
-        context = () if self.reference is None else (f"Reference answer: {self.reference}",)
-        return Task(self.x, candidates, context=context)
+        """The responses as a task; the agents see the reference answer."""
+        return Task(self.x, candidates, reference=self.reference)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from debate.errors import StoreError
-from debate.files import FileInUseError, FileLock, atomic_write, json_text, write_text
+from debate.files import PRIVATE_FILE, FileInUseError, FileLock, atomic_write, json_text, write_text
 
 
 def test_a_file_takes_its_name_once_it_is_written(tmp_path: Path) -> None:
@@ -49,3 +49,30 @@ def test_a_lock_is_held_once_and_names_its_holder(tmp_path: Path) -> None:
 
 def test_a_lone_surrogate_is_written_as_its_escape() -> None:
     assert json_text({"ä": "\ud83d"}) == '{"ä":"\\ud83d"}'
+
+
+def test_a_link_is_replaced_and_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "victim").write_text("precious")
+    (tmp_path / "run.json").symlink_to(tmp_path / "victim")
+    write_text(tmp_path / "run.json", "{}")
+    assert (tmp_path / "victim").read_text() == "precious"
+    assert (tmp_path / "run.json").read_text() == "{}"
+
+
+def test_a_link_in_place_of_the_temporary_file_is_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("debate.files.token_hex", "0".__mul__)
+    (tmp_path / "victim").write_text("precious")
+    (tmp_path / ".run.json.0000.tmp").symlink_to(tmp_path / "victim")
+    with pytest.raises(StoreError, match=r"run\.json: cannot be written: File exists"):
+        write_text(tmp_path / "run.json", "{}")
+    assert (tmp_path / "victim").read_text() == "precious"
+
+
+def test_a_file_is_written_with_the_permissions_that_were_asked_for(tmp_path: Path) -> None:
+    before = os.umask(0o022)
+    try:
+        write_text(tmp_path / "shared", "")
+        write_text(tmp_path / "private", "", PRIVATE_FILE)
+    finally:
+        os.umask(before)
+    assert [(tmp_path / name).stat().st_mode & 0o777 for name in ("shared", "private")] == [0o644, 0o600]

@@ -18,7 +18,7 @@ PACKAGE = Path(debate.__file__).parent
 HEAVY = {"vllm", "torch", "chromadb", "sqlalchemy", "transformers"}
 
 LAYERS = (
-    {"concurrency", "scoring", "net", "sql"},
+    {"concurrency", "scoring", "net", "sql", "templates"},
     {"parsing"},
     {"scorers"},
     {"evaluators"},

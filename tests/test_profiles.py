@@ -197,7 +197,7 @@ BAD_FIELDS = {
         'personas:\n- role: x\n  name: "a\\u0007"\n',
         3,
         "personas.0.name",
-        "a name must not contain the control character '\\x07'",
+        "holds the control character '\\x07'",
     ),
     "agreement 11": (PERSONA + "  agreement: 11\n", 4, "personas.0.agreement", "must lie in [0, 10], got 11"),
     "agreement 2.5": (PERSONA + "  agreement: 2.5\n", 4, "personas.0.agreement", "must be a whole number, got 2.5"),

@@ -95,7 +95,28 @@ def test_an_unknown_key_inside_a_mapping_of_models_is_placed(write: Write) -> No
 
 
 def test_a_key_that_would_move_the_cursor_is_shown_escaped(write: Write) -> None:
-    assert "\x1b" not in str(findings(read_yaml(write('"a\\e[2J": 1\n'))))
+    assert "\u202e" not in str(findings(read_yaml(write('"a\\u202e": 1\n'))))
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "field", "shown"),
+    [
+        ('name: ok\nparts:\n  - title: "a\\eb"', 3, "parts.0.title", r"'\x1b'"),
+        ('"a\\0": 1', 1, None, r"'\x00'"),
+        ('name: "\\x9b"', 1, "name", r"'\x9b'"),
+    ],
+)
+def test_an_escape_holds_no_character_that_may_not_be_written(
+    write: Write, text: str, line: int, field: str | None, shown: str
+) -> None:
+    with pytest.raises(ConfigError, match="holds the control character") as caught:
+        read_yaml(write(text))
+    assert (caught.value.line, caught.value.field) == (line, field)
+    assert shown in caught.value.problem
+
+
+def test_escapes_of_what_may_be_written_are_read(write: Write) -> None:
+    assert read_yaml(write('name: "a\\tb\\n\\u00e9 \\U0001F642"')).data == {"name": "a\tb\né 🙂"}
 
 
 class Part(BaseModel):

@@ -47,7 +47,7 @@ _ONE_LINE = {code: _escape(code) for code in (*_CONTROLS, *_BREAKS, *_DIRECTIONS
 _LINES = _ONE_LINE | {0x09: "    ", 0x0A: "\n"}
 _JOINERS = re.compile("(?<![\u0600-\U0010ffff])[\u200c\u200d\ufe00-\ufe0f]")
 """Joiners and variation selectors where they shape nothing: Arabic, Indic and later scripts need them, and emoji."""
-_LONGEST = {"name": 120, "line": 1_000, "block": 100_000}
+_LONGEST = {"name": 120, "excerpt": 300, "line": 1_000, "block": 100_000}
 """Characters of a text that are shown; wrapping millions takes minutes."""
 
 
@@ -114,6 +114,11 @@ def _shortened(text: str, kind: str) -> str:
 def name(text: str) -> Text:
     """A name or id of any origin, short enough for a cell of a table."""
     return Text(escape_controls(_shortened(text, "name")))
+
+
+def excerpt(text: str) -> Text:
+    """The beginning of a text of any origin, for a cell of a table."""
+    return Text(escape_controls(_shortened(text, "excerpt")))
 
 
 def line(text: str, style: str = "") -> Text:

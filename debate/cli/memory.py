@@ -123,7 +123,7 @@ def search(
 
     Example: debate memory search general/Critic "What is 7 % of 240?"
     """
-    from debate.cli.console import line, name, open_console, table
+    from debate.cli.console import excerpt, name, open_console, table
 
     if not any(each.strip() for each in query):
         raise ConfigError("is empty", field="query")
@@ -132,7 +132,7 @@ def search(
         made = table("score", "relevance", "recency", "importance", "memory", "source")
         for found in opened.recall(collection, query, k=k):
             numbers = (found.score, found.relevance, found.recency, found.importance)
-            made.add_row(*(f"{each:.3f}" for each in numbers), line(found.text), name(found.source or "-"))
+            made.add_row(*(f"{each:.3f}" for each in numbers), excerpt(found.text), name(found.source or "-"))
         open_console().print(made)
 
 

@@ -130,6 +130,9 @@ def _task(task: Task) -> Iterator[RenderableType]:
     for n, text in enumerate(task.context):
         yield line(f"Context {n + 1}", "bold")
         yield block(text)
+    if task.reference is not None:
+        yield line("Reference answer", "bold")
+        yield block(task.reference)
     for j, each in enumerate(task.candidates):
         known = ", ".join(part for part in (each.id, each.generator and f"by {each.generator}") if part)
         yield line(f"Candidate {j + 1}" + (f": {known}" if known else ""), "bold")

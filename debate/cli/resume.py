@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -30,16 +31,19 @@ def resume(
     from debate.cli.trust import Trust
     from debate.config.settings import RunSettings
     from debate.errors import ConfigError
-    from debate.jobs.run_directory import RunDirectory
+    from debate.jobs.run_directory import PASSWORD, RunDirectory
 
     found = RunDirectory.existing(folder)
-    if found.settings is None:
+    if (recorded := found.settings) is None:
         raise ConfigError("its settings are not recorded", file=folder, hint="start it again with `debate run`")
-    if not found.settings.keys() & {"model", "backend", "evaluator"}:
+    if not recorded.keys() & {"model", "backend", "evaluator"}:
         hint = "go on with it there: Run(evalset=None, folder=..., evaluator=...).execute(backends, listener)"
         raise ConfigError("was begun in Python: its settings name neither model nor evaluator", file=folder, hint=hint)
     asked = Trust(folder, trust)
+    if server := found.server_with_password():
+        asked.ask(f"names the store {server}, which would be sent the password in {PASSWORD}")
+        found, flags = replace(found, is_store_given=True), {**flags, "store": server}
     if changes := found.changes():
         asked.ask(f"says otherwise than the run's store: {'; '.join(changes)}")
-    settings = RunSettings.read(None, {**found.settings, **flags})
+    settings = RunSettings.read(None, {**recorded, **flags})
     raise typer.Exit(execute(settings, folder, evalset=None, retry_failed=retry_failed, fork=False, trust=asked))

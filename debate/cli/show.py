@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -37,7 +38,7 @@ def show(
     """
     if list_all and task_id is not None:
         raise InputError("--list shows all tasks: leave out the task id", field="--list")
-    with _opened(results / RESULTS_NAME if results.is_dir() else results) as found:
+    with _opened(results / RESULTS_NAME if os.path.isdir(results) else results) as found:
         if list_all:
             _show_list(found)
         else:

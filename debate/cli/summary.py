@@ -110,9 +110,10 @@ def _facts(
     missing = totals.tasks - totals.n_evaluated
     statuses = " + ".join(f"{totals.statuses.get(name, 0)} {name}" for name in ("ok", "partial", "failed"))
     facts.add_row("tasks", f"{totals.tasks} = {statuses}" + (f" + {missing} not evaluated" if missing else ""))
-    stops = ", ".join(f"{count} {name}" for name, count in sorted(totals.stops.items(), key=lambda item: -item[1]))
+    stops = [f"{count} {name}" for name, count in sorted(totals.stops.items(), key=lambda item: -item[1]) if name]
     if totals.rounds:
-        facts.add_row("stopped", f"{stops}; {totals.rounds / totals.n_evaluated:.2f} rounds on average")
+        average = f"{totals.rounds / totals.n_evaluated:.2f} rounds on average"
+        facts.add_row("stopped", "; ".join(part for part in (", ".join(stops), average) if part))
     if totals.accuracy.labeled:
         facts.add_row("accuracy", f"{_told(totals.accuracy)} (95% intervals)")
     for group, accuracy in groups.items():

@@ -22,6 +22,7 @@ from debate.backends import Backend
 from debate.cli.console import escape_controls, say
 from debate.config.settings import ModelSettings, RunSettings
 from debate.errors import ConfigError
+from debate.jobs.run_directory import PASSWORD
 from debate.registry import asking
 
 _IN_PROCESS = ("vllm", "reward_model")
@@ -67,6 +68,8 @@ class Trust:
 
     def check_servers(self, settings: RunSettings, backends: Mapping[str, Backend]) -> None:
         """Ask about every address that the settings name, before anything is sent there."""
+        if "://" in (memory := settings.memory or "") and os.environ.get(PASSWORD):
+            self.ask(f"names the memory {memory}, which would be sent the password in {PASSWORD}")
         for each, backend in zip((settings, *settings.models.values()), backends.values(), strict=False):
             address, variable = getattr(backend, "base_url", None), getattr(backend, "api_key_env", None)
             if address is None or not _is_named(each):

@@ -28,8 +28,8 @@ def check_evaluator(evaluator: Evaluator, field: str = "evaluator") -> None:
     """
     kind = type(evaluator).__name__
     if isinstance(evaluator, str):
-        hint = f"make one, such as DebateEvaluator({evaluator!r})"
-        raise ConfigError(f"must be an evaluator, got the text {evaluator!r}", field=field, hint=hint)
+        problem = f"must be an evaluator, got the text {evaluator!r}"
+        raise ConfigError(problem, field=field, hint="make one, such as DebateEvaluator('general')")
     if isinstance(evaluator, type):
         name = cast("type[Any]", evaluator).__name__
         raise ConfigError(f"{name} is a class, not an evaluator", field=field, hint=f"make one: {name}(...)")

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Literal, TypeVar
 
 from debate.errors import ReplyError
@@ -128,23 +129,23 @@ class JudgePrompts:
         shows: Literal["all", "input", "nothing"] = "all",
     ) -> None:
         self.task_id = task.id
-        self._templates = templates
-        self._system, _, self._ask, _ = names(template)
-        self._rules = (templates.render(self._system, rules),)
+        system, _, self._ask, _ = names(template)
+        self._render = partial(templates.render, among=names(template))
+        self._rules = (self._render(system, rules),)
         context = task.background if shows == "all" else task.background[len(task.context) :]
         about: dict[str, Any] = {"x": task.x, "context": list(context)}
         about["delimiter"] = Trusted(delimiter_of(task.x, *task.background))
-        self._task = templates.render(TASK, about) if shows != "nothing" else ()
+        self._task = self._render(TASK, about) if shows != "nothing" else ()
 
     def question(self, about: Mapping[str, Any], *texts: str) -> Block:
         """The block that asks about `texts`; it does not depend on the task's other candidates."""
-        return self._templates.render(self._ask, {**about, "delimiter": Trusted(delimiter_of(*texts))})
+        return self._render(self._ask, {**about, "delimiter": Trusted(delimiter_of(*texts))})
 
     def prompt(self, question: Block, error: ReplyError | None = None) -> Prompt:
         """The whole prompt, with the last reply's `error` where there was one."""
         blocks = [block for block in (self._task, question) if block]
         if error is not None:
-            blocks.append(self._templates.render(RETRY, {"error": error.message}))
+            blocks.append(self._render(RETRY, {"error": error.message}))
         return Prompt(system=tuple(block for block in self._rules if block), user=tuple(blocks))
 
 
@@ -160,6 +161,7 @@ def check(templates: Templates, template: str, rules: Mapping[str, Any], about: 
         TemplateError: with file and line.
     """
     system, task, question, retry = names(template)
+    templates.check_files()
     templates.check(system, rules)
     templates.check(task, {"x": "x", "context": ["context"], "delimiter": Trusted("delimiter")})
     templates.check(question, {**about, "delimiter": Trusted("delimiter")})

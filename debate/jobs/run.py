@@ -28,6 +28,8 @@ from debate.engine import Engine
 from debate.errors import BackendUnavailableError, ConfigError, InputError, StoreError, TaskError
 from debate.evaluation import Evaluation
 from debate.evaluators.base import Evaluator, check_task
+from debate.evaluators.debate import DebateEvaluator
+from debate.evaluators.vote import VoteEvaluator
 from debate.flow import Completion
 from debate.jobs.results import ResultsFile
 from debate.jobs.run_directory import RunDirectory
@@ -37,6 +39,7 @@ from debate.runtime.runner import Retriever, Runner
 from debate.sql.connect import normalize_url, sqlite_file, without_password
 from debate.store import Store, StoredRun
 from debate.store.queries import Totals
+from debate.types import Task
 
 _FIRST_WAIT = 1.0
 _LEFT = {"backend_dead", "run_ended"}
@@ -129,6 +132,8 @@ class Run:
 
     def _open_store(self, folder: RunDirectory) -> Store:
         """The store, which is made for a run that has recorded nothing yet."""
+        if folder.server_with_password() is not None:
+            return folder.open_store()
         is_lost = not folder.is_new and (self.evalset is None or folder.has_results)
         return folder.open_store() if is_lost else Store(folder.store_url)
 
@@ -136,7 +141,7 @@ class Run:
         found, store = RunDirectory.read(self.folder), self.settings.store
         if found is not None and store is not None and not found.is_stored_in(store):
             if found.is_blank():
-                return replace(found, store=store)
+                return replace(found, store=store, is_store_given=True)
             was = found.store or "in the folder"
             raise ConfigError(f"this run's store is {was}", field="store", hint="give another --out, or that --store")
         if self.fork:
@@ -144,8 +149,8 @@ class Run:
             watcher.note(f"this run goes on as {found.path}")
         folder = found or RunDirectory.new(self.folder, store)
         about = folder.evalset if self.evalset is None else {"path": str(self.evalset.path)}
-        store = store or folder.store  # the one that was given may hold a password
-        return RunDirectory(folder.path, folder.name, store, self.settings.given() or folder.settings, about)
+        store, is_given = store or folder.store, folder.is_store_given or store is not None  # it may hold a password
+        return RunDirectory(folder.path, folder.name, store, self.settings.given() or folder.settings, about, is_given)
 
 
 @dataclass(slots=True)
@@ -158,6 +163,8 @@ class _Session:
     folder: RunDirectory
     store: Store
     record: StoredRun
+    remarks: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    """What is odd about tasks of the eval set, with their places."""
 
     def refuse_unknown_results(self) -> None:
         """Check that the store knows what stands in the file of results, which is to be written anew from it."""
@@ -181,6 +188,8 @@ class _Session:
         try:
             tasks = self._checked(reading)
             self.record.read_evalset(tasks, lambda: {"evalset": path, "evalset_digest": reading.digest()})
+            for remark, places in self.remarks.items():
+                self.watcher.note(f"{remark} in {len(places)} of the tasks, first {places[0]}")
         except BaseException:
             self.record.discard_if_empty()
             raise
@@ -193,6 +202,8 @@ class _Session:
             except TaskError as error:
                 where, line = located.file, located.line
                 raise TaskError(error.problem, file=where, line=line, field=error.field, hint=error.hint) from None
+            for remark in _remarks(located.task, self.run.evaluator):
+                self.remarks.setdefault(remark, []).append(f"{located.file}:{located.line}")
             yield located
 
     def inherit(self) -> None:
@@ -255,6 +266,15 @@ class _Session:
                     if all(failure.reason not in _LEFT for failure in evaluation.failures):
                         results.append(evaluation)
                         self.watcher.finished(evaluation)
+
+
+def _remarks(task: Task, evaluator: Evaluator) -> Iterator[str]:
+    """What is probably a mistake in a task that can be evaluated."""
+    texts = [candidate.text for candidate in task.candidates]
+    if len(set(texts)) < len(texts):
+        yield "the same candidate stands twice"
+    if len(texts) == 1 and isinstance(evaluator, DebateEvaluator | VoteEvaluator):
+        yield "one candidate stands alone, so that there is nothing to compare,"
 
 
 BUILT_IN = "built-in"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import platform
 from collections.abc import Mapping
 from contextlib import suppress
@@ -24,6 +25,9 @@ from debate.store.identity import differences
 from debate.yaml_files import Located, as_input_error
 
 RECORD_FILE, STORE_FILE, RESULTS_FILE = "run.json", "run.sqlite", "results.jsonl"
+
+PASSWORD = "PGPASSWORD"
+"""The environment variable with the password that PostgreSQL's servers are sent."""
 
 
 class _Record(BaseModel):
@@ -47,6 +51,7 @@ class RunDirectory:
         store: the store's address; None is `run.sqlite` in the folder.
         settings: the settings that were given, by which `debate resume` goes on.
         evalset: what was read, for people and for `debate resume`.
+        is_store_given: whether the user named the store; else `run.json` alone does, which others may have written.
         identity: the evaluator and the models, as they were when the run was last worked on.
     """
 
@@ -55,6 +60,7 @@ class RunDirectory:
     store: str | None = None
     settings: Mapping[str, Any] | None = None
     evalset: Mapping[str, Any] | None = None
+    is_store_given: bool = True
     identity: Mapping[str, Any] | None = None
 
     @classmethod
@@ -80,7 +86,9 @@ class RunDirectory:
             raise as_input_error(error, Located(None, {}, file), _Record, InputError) from None
         except (OSError, ValueError, RecursionError) as error:
             raise InputError(f"is not the record of a run: {error}", file=file) from None
-        return cls(path, record.run, record.store, record.settings, record.evalset, record.identity)
+        given = os.environ.get("DEBATE_STORE")
+        is_given = given is not None and without_password(given) == record.store
+        return cls(path, record.run, record.store, record.settings, record.evalset, is_given, record.identity)
 
     @classmethod
     def existing(cls, path: Path) -> Self:
@@ -98,12 +106,23 @@ class RunDirectory:
         """Where its store is."""
         return self.store or str(self.path / STORE_FILE)
 
+    def server_with_password(self) -> str | None:
+        """The server that `run.json` alone names and that would be sent the password in the environment."""
+        is_server = sqlite_file(normalize_url(self.store_url)) is None
+        return self.store if is_server and not self.is_store_given and os.environ.get(PASSWORD) else None
+
     def open_store(self) -> Store:
         """Open its store.
 
         Raises:
+            ConfigError: as for `server_with_password`, with what to type.
             StoreError: where there is none, or it does not hold the run; or as `Store`.
         """
+        if (server := self.server_with_password()) is not None:
+            problem = f"names the store {server}, which would be sent the password in {PASSWORD}"
+            raise ConfigError(
+                problem, file=self.path / RECORD_FILE, hint=f"if that is right, set DEBATE_STORE={server}"
+            )
         file = sqlite_file(normalize_url(self.store_url))
         if file is not None and not file.exists():
             raise StoreError(f"{file}: the store of the run in {self.path} is gone", hint=self._lost)
@@ -129,7 +148,7 @@ class RunDirectory:
 
     def is_blank(self) -> bool:
         """Whether it holds no results, and its store, as far as it can be read, holds no answers and no evaluations."""
-        if self.has_results:
+        if self.has_results or self.server_with_password() is not None:
             return False
         file = sqlite_file(normalize_url(self.store_url))
         if file is not None and not file.exists():

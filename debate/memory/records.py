@@ -20,7 +20,7 @@ Moment = float | datetime
 MAX_NAME = 200
 """Characters of a collection's name or an id."""
 MAX_SOURCE = 500
-MAX_TEXT = 100_000
+MAX_TEXT = 200_000
 """Characters of a memory: more fits into no prompt, and takes minutes to embed."""
 
 

@@ -10,11 +10,12 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, cast
 
 from debate.errors import ReplyError
 from debate.evaluation import Evaluation
-from debate.flow import Completion, Flow, Generate, Parsed, Prompt, Segment, generate_parsed
+from debate.flow import Completion, Flow, Generate, Parsed, Prompt, generate_parsed
 from debate.memory.records import CAME_OF, EVIDENCE, origins_of
 from debate.memory.store import MemoryStore
 from debate.parsing.json_extract import extract_json
@@ -28,6 +29,7 @@ _SHOWN = 240
 """Characters of an input or a candidate in an episodic memory."""
 _LONGEST = 400
 """Characters of an insight."""
+_TEMPLATES = ("memory/reflect.j2", "memory/retry.j2")
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,12 +128,14 @@ def reflection(
     shown = [{"text": memory.text} for memory in memories]
     delimiter = Trusted(delimiter_of(collection, *(memory.text for memory in memories)))
     context: dict[str, Any] = {"owner": collection, "memories": shown, "n": n, "delimiter": delimiter}
-    block = (templates or Templates()).render("memory/reflect.j2", context)
+    render = partial((templates or Templates()).render, among=_TEMPLATES)
+    ask, retry = _TEMPLATES
+    block = render(ask, context)
 
     def call(attempt: int, error: ReplyError | None) -> Generate:
-        problem = "" if error is None else f"\n\nYour last reply could not be used: {error.message}\n"
+        problem = () if error is None else (render(retry, {"error": error.message}),)
         return Generate(
-            prompt=Prompt(system=(), user=(block, *([(Segment(problem, is_content=False),)] if problem else ()))),
+            prompt=Prompt(system=(), user=(block, *problem)),
             sampling=Sampling(temperature=0.3, max_tokens=200 + 300 * n),
             schema=insights_schema(n, len(memories)),
             sample_key=(collection,),

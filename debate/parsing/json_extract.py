@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import cast
 
@@ -71,6 +71,23 @@ def extract_json(text: str, *, finish_reason: str = "stop") -> object:
     if not objects:
         raise unreadable("not_json", "The reply holds no JSON object.")
     return repair_json(objects[0]) if len(objects) == 1 else _agreed(objects)
+
+
+def refuse_quotation(text: str, shown: Iterable[str]) -> None:
+    """Refuse a reply whose JSON objects all stand in texts that the prompt shows: it quotes them, and answers nothing.
+
+    A reply that is nothing but JSON is taken at its word. White space does not count.
+
+    Raises:
+        ReplyError: quoted; or as `extract_json`.
+    """
+    with suppress(ValueError, RecursionError):
+        json.loads(text)
+        return
+    objects = ["".join(group.split()) for group in _outermost(_answer(text)) if _may_be_object(group)]
+    texts = ["".join(each.split()) for each in shown]
+    if objects and all(any(each in other for other in texts) for each in objects):
+        raise unreadable("quoted", "The JSON object in the reply is one that the prompt shows; give one of your own.")
 
 
 def _answer(text: str) -> str:

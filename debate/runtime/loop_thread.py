@@ -15,7 +15,7 @@ import os
 import sys
 import threading
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterable
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
@@ -106,8 +106,9 @@ class LoopThread:
             if not is_being_cancelled():
                 raise self._cancelled() from None
             future.cancel()
-            with suppress(TimeoutError, EngineError):
-                await asyncio.wait_for(asyncio.wrap_future(self._submit(_end_of(work), self._schedule)), _GRACE_SECONDS)
+            with suppress(EngineError):
+                ending = self._submit(_end_of(work), self._schedule)
+                await asyncio.wait([asyncio.wrap_future(ending)], timeout=_GRACE_SECONDS)
             raise
 
     def finish(self, items: AsyncGenerator[Any]) -> None:
@@ -150,18 +151,14 @@ class LoopThread:
             elif last is not None:
                 self._schedule(last()).result()
         finally:
-            self._stop(waits=ending.done())
-
-    def _stop(self, *, waits: bool) -> None:
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        if waits:
-            self._thread.join(_GRACE_SECONDS)
-        if not self._thread.is_alive():
-            self._loop.close()
-        for future in [*self._under_way]:
-            future.cancel()
-        for ended in [*self._waiting]:
-            ended.put(None)
+            is_left_behind = not ending.done()
+            ending.add_done_callback(lambda _: self._loop.call_soon_threadsafe(self._loop.stop))  # now, or then
+            for future in self._under_way - {ending}:
+                future.cancel()
+            for ended in [*self._waiting]:
+                ended.put(None)
+            if not is_left_behind:
+                self._thread.join(_GRACE_SECONDS)
 
     def _submit(
         self, work: Coroutine[Any, Any, T], begin: Callable[[Coroutine[Any, Any, T]], R], *, is_blocking: bool = False
@@ -207,15 +204,16 @@ class LoopThread:
 
 
 def _keep_running(loop: asyncio.AbstractEventLoop) -> None:
-    """Run a loop until it is stopped.
+    """Run a loop until it is stopped, and close it.
 
     An exit (`EXITS`) that a task raises ends a loop; whoever awaits the task has it too, so this one goes on.
     """
-    while True:
-        try:
-            return loop.run_forever()
-        except EXITS as error:
-            _log.debug("a task raised %r", error)
+    with closing(loop):
+        while True:
+            try:
+                return loop.run_forever()
+            except EXITS as error:
+                _log.debug("a task raised %r", error)
 
 
 _OPEN: WeakSet[LoopThread] = WeakSet()

@@ -68,6 +68,7 @@ class _EvaluationContext:
     journal: Journal | None = None
     deadline: float | None = None
     """On the loop's clock."""
+    task: Task | None = None
 
     def key(self, address: Address, attempt: int = 0) -> CallKey:
         return CallKey(address, attempt, self.journal.retry_generation(address) if self.journal else 0)
@@ -114,7 +115,7 @@ class Runner:
             BackendUnavailableError, StoreError, BudgetExceededError, RunMismatchError: when no evaluation can go on.
         """
         deadline = None if self._task_seconds is None else asyncio.get_running_loop().time() + self._task_seconds
-        context = _EvaluationContext(run or self.run, journal, deadline)
+        context = _EvaluationContext(run or self.run, journal, deadline, task)
         try:
             evaluation, _ = await self._drive(checked_flow(evaluator, task, context.run), context, ())
             return check_evaluation(evaluation, task)
@@ -231,7 +232,8 @@ class Runner:
                 return recorded
         if self._memory is None:
             return ()
-        memories = tuple(await self._memory.recall(request))
+        # A flow may evaluate a part of the task, or say nothing of it.
+        memories = tuple(await self._memory.recall(replace(request, task=context.task or request.task)))
         if context.journal is not None:
             await context.journal.put(key, request, memories)
         return memories

@@ -10,7 +10,9 @@ import os
 import shutil
 import sqlite3
 import time
-from collections.abc import Sequence
+import zlib
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,16 +20,36 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.pool import StaticPool
 
-from debate.errors import ConfigError, StoreError
+from debate.errors import ConfigError, InputError, StoreError
 from debate.files import make_private_file
 
 BUSY_SECONDS = 30
 """How long a writer waits for another process's transaction."""
+
+
+class DamagedError(SQLAlchemyError):
+    """What is recorded is not as any version writes it."""
+
+
+@contextmanager
+def reading(what: str) -> Generator[None]:
+    """Decorate a function that makes something of recorded values: where it cannot, they are damaged.
+
+    Raises:
+        DamagedError: which names `what`.
+    """
+    try:
+        yield
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError, InputError, zlib.error) as error:
+        raise DamagedError(f"{what} is damaged: {type(error).__name__}: {error}") from error
+
+
 FAULTS = (SQLAlchemyError, sqlite3.Error)
 """What a driver raises; `store_error` puts it into words."""
 READ_ONLY = "debate_read_only"
 """Execution option of an engine whose transactions only look; others take SQLite's write lock when they begin."""
 _HINT = "sqlite:///PATH, a path, or postgresql://USER@HOST/NAME"
+_DAMAGED = "put a copy from before in its place; a run's results.jsonl still holds what was finished"
 _SECRETS = {"password", "sslpassword"}
 """What libpq takes in an address's query and nobody is to see."""
 
@@ -97,7 +119,10 @@ def sqlite_file(url: URL) -> Path | None:
 
 def store_error(url: URL, error: Exception, hint: str) -> StoreError:
     """The driver's own words, with the place, the free space, and what can be done."""
-    reason = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
+    error = getattr(error, "orig", None) or error
+    reason = str(error).strip().splitlines()[0]
+    if isinstance(error, DamagedError) or type(error) is sqlite3.DatabaseError:
+        return StoreError(f"{described(url)}: {reason}", hint=_DAMAGED)
     space = free_space(url)
     return StoreError(f"{described(url)}: {reason}" + (f" ({space})" if space else ""), hint=hint)
 

@@ -12,6 +12,7 @@ from sqlalchemy.orm import DeclarativeBase
 from sqlalchemy.types import TypeDecorator
 
 from debate.files import json_text
+from debate.sql.connect import reading
 
 Serial = BigInteger().with_variant(Integer, "sqlite")
 """A number that the database counts up by itself."""
@@ -29,7 +30,8 @@ class Json(TypeDecorator[Any]):
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> Any:
         """Decode a value from the database."""
-        return None if value is None else json.loads(value)
+        with reading("a column of JSON"):
+            return None if value is None else json.loads(value)
 
 
 def table_of(row: type[DeclarativeBase]) -> Table[Any]:

@@ -11,9 +11,9 @@ import asyncio
 import os
 import queue
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -115,14 +115,20 @@ class Database:
         SCHEMA.check(self.url)
         engine = connect(self.url)
         try:
-            with engine.begin() as connection:
+            with self.faults_in_words(), engine.begin() as connection:
                 SCHEMA.migrate(connection)
-        except BaseException as error:
+        except BaseException:
             engine.dispose()
-            if isinstance(error, FAULTS):
-                raise store_error(self.url, error, _HINT) from error
             raise
         return engine
+
+    @contextmanager
+    def faults_in_words(self) -> Generator[None]:
+        """A fault of the database within the block is a `StoreError` that names the place."""
+        try:
+            yield
+        except FAULTS as error:
+            raise store_error(self.url, error, _HINT) from error
 
     def _work(self) -> None:
         """Commit what has gathered, again and again; None in the queue is the end."""

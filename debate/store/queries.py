@@ -12,6 +12,7 @@ from sqlalchemy import Connection, and_, delete, func, select
 
 from debate.evaluation import Evaluation
 from debate.journal import Answer
+from debate.sql.connect import reading
 from debate.statistics import Accuracy
 from debate.store.fork import INHERITED, Inherited
 from debate.store.serialization import WITH_TEXT, as_answer
@@ -51,6 +52,7 @@ def delete_records(connection: Connection, run_id: int) -> None:
         connection.execute(delete(table).where(table.c.run_id == run_id))
 
 
+@reading("an evaluation")
 def kept_evaluation(data: str) -> Evaluation:
     """The evaluation that a row's `data` holds."""
     return Evaluation.from_dict(json.loads(data))
@@ -64,7 +66,7 @@ class Totals:
     statuses: dict[str, int]
     """Evaluated tasks by status; what is missing to `tasks` is not evaluated."""
     stops: dict[str, int]
-    """Evaluated tasks by stop reason."""
+    """Evaluated tasks by stop reason; the empty one is of evaluators that have none."""
     rounds: int
     """Summed over the evaluated tasks."""
     failures: int
@@ -108,7 +110,7 @@ def totals(connection: Connection, run_id: int, revision: int) -> Totals:
     return Totals(
         tasks=connection.execute(select(func.count()).where(tasks)).scalar_one(),
         statuses=counts(e.status),
-        stops=counts(func.coalesce(e.stop_reason, "-")),
+        stops=counts(func.coalesce(e.stop_reason, "")),
         rounds=rounds,
         failures=failures,
         usage=Usage(*usage),

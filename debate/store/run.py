@@ -14,6 +14,7 @@ from sqlalchemy import ColumnElement, Connection, Row, delete, func, or_, select
 
 from debate.evaluation import Evaluation
 from debate.flow import RunContext
+from debate.sql.connect import reading
 from debate.statistics import Accuracy
 from debate.store.database import Database
 from debate.store.fork import calls_after, take_over
@@ -115,7 +116,9 @@ class StoredRun:
     def _tasks(self, which: ColumnElement[bool], settings: str) -> Iterator[Task]:
         for row, kept in self._each(which, lambda connection, rows: self._kept(connection, rows, settings)):
             self._read_ahead[row.task_id] = kept
-            yield as_task(row.task_id, row.data)
+            with self._database.faults_in_words():
+                task = as_task(row.task_id, row.data)
+            yield task
 
     def _each(
         self, which: ColumnElement[bool], read: Callable[[Connection, Sequence[Row[Any]]], Sequence[T]]
@@ -142,6 +145,7 @@ class StoredRun:
         query: Any = select(*columns).select_from(TASKS.outerjoin(EVALUATIONS, same))
         return query.where(TASKS.c.run_id == self._run_id)
 
+    @reading("a task")
     def _kept(self, connection: Connection, rows: Sequence[Row[Any]], settings: str) -> list[SqlTaskJournal]:
         """The records of some tasks, with their answers."""
         positions = [row.position for row in rows]
@@ -190,7 +194,9 @@ class StoredRun:
         """Every evaluated task of the latest revision with its evaluation, in the order of the tasks; or one alone."""
         which = _under(None) if task_id is None else _under(None) & (TASKS.c.task_id == task_id)
         for row, _ in self._each(which, lambda _, rows: rows):
-            yield as_task(row.task_id, row.data), kept_evaluation(row.evaluation)
+            with self._database.faults_in_words():
+                found = as_task(row.task_id, row.data), kept_evaluation(row.evaluation)
+            yield found
 
     def has_answers(self) -> bool:
         """Whether a model's reply or an evaluation is recorded."""

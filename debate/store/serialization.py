@@ -18,6 +18,7 @@ from debate.flow import Call, Completion, Recall
 from debate.hashing import digest
 from debate.journal import Answer, CallKey, format_address, recall_hash
 from debate.selection import keep_best
+from debate.sql.connect import reading
 from debate.store.tables import TEXTS
 from debate.types import Candidate, Failure, FloatArray, Memory, Scale, Task, Usage, labeled_best
 
@@ -43,6 +44,7 @@ def task_data(task: Task) -> Row:
     return data if task.reference is None else {**data, "reference": task.reference}
 
 
+@reading("a task")
 def as_task(task_id: str, data: Mapping[str, Any]) -> Task:
     """The task that `task_data` was called on."""
     candidates = [Candidate(**each) for each in data["candidates"]]
@@ -93,6 +95,7 @@ def _of_the_call(info: Mapping[str, Any]) -> Row:
     return {key: info[key] for key in ("round", "agent", "sample", "candidate") if key in info}
 
 
+@reading("an answer")
 def as_answer(row: Any) -> Answer:
     """The answer that a row of `calls` holds, joined with `texts`."""
     if row.kind == "recall":

@@ -97,8 +97,8 @@ class Store:
                 more = f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
                 raise RunMismatchError(
                     f"the run {name!r} was made with other settings: {'; '.join(found[:_SHOWN])}{more}",
-                    hint="give the settings of before to go on with it, another --out for a new run, "
-                    "or --fork for a new run that keeps the calls that still fit",
+                    hint="give the settings of before to go on with it, or another name (--out) for a new run; "
+                    "--fork begins one that keeps the calls that still fit",
                 )
             connection.execute(update(RUNS).where(RUNS.c.id == row.id).values(holder=this_process()))
         return connection.execute(select(RUNS).where(RUNS.c.name == name)).one()

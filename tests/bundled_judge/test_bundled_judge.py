@@ -54,7 +54,7 @@ def debates(judge_engine: Engine) -> list[Evaluation]:
 
 def test_the_right_answer_wins_the_debates_of_the_judges_world(debates: list[Evaluation]) -> None:
     assert all(each.status == "ok" for each in debates)
-    right = [each.selected == task.metadata["best"] for task, each in zip(own_tasks(), debates, strict=True)]
+    right = [each.verdict(task.best) == "right" for task, each in zip(own_tasks(), debates, strict=True)]
     assert sum(right) >= 0.9 * len(right)
 
 
@@ -96,13 +96,13 @@ def test_a_rule_in_memory_decides_a_question_that_needs_it(judge_engine: Engine)
 
     def lead(found: list[Evaluation]) -> float:
         """How far the right answers are ahead of the best of the others, on average."""
-        bests = [int(str(task.metadata["best"])) for task in tasks]
+        bests = [task.best[0] for task in tasks]
         return statistics.mean(
             each.scores[best] - max(score for j, score in enumerate(each.scores) if j != best)
             for best, each in zip(bests, found, strict=True)
         )
 
-    assert all(each.selected == task.metadata["best"] for task, each in zip(tasks, knowing, strict=True))
+    assert all(each.verdict(task.best) == "right" for task, each in zip(tasks, knowing, strict=True))
     assert lead(knowing) > lead(guessing) + 1
 
 

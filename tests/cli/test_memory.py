@@ -188,7 +188,7 @@ def test_a_huge_memory_of_an_older_store_is_cut_before_it_is_shown(
 
 def test_a_store_in_a_folder_that_cannot_be_made_is_one_sentence() -> None:
     for arguments in (["add", "a", "b"], ["import", "--built-in"]):
-        with pytest.raises(StoreError, match="folder cannot be made"):
+        with pytest.raises(StoreError, match="cannot be made"):
             memory(*arguments, "--memory", "/proc/nowhere/m.sqlite", "--embedder", "hashing")
 
 
@@ -198,7 +198,7 @@ def test_a_home_that_cannot_be_written_is_one_sentence() -> None:
     environment |= {"HOME": "/proc", "XDG_DATA_HOME": ""}
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment)
     assert done.returncode == 5
-    assert re.fullmatch(r"error: /proc/\S+: its folder cannot be made: .*\n", done.stderr)
+    assert re.fullmatch(r"error: /proc/\S+: cannot be made: .*\n", done.stderr)
 
 
 def test_a_run_with_an_empty_memory_says_so(tmp_path: Path, store: Path) -> None:

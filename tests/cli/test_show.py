@@ -199,6 +199,13 @@ def test_the_head_says_how_the_choice_stands_to_the_label(folder: Path, best: ob
     assert said in words(shown(folder, "sky", "--evalset", evalset))
 
 
+def test_the_reference_is_shown_with_the_task(folder: Path) -> None:
+    write(folder, TWO_ROUNDS)
+    evalset = folder.parent / "tasks.jsonl"
+    evalset.write_text(json.dumps({"id": "sky", "x": "Q?", "candidates": ["a", "b"], "reference": "Because."}))
+    assert "Q? Reference answer Because. Candidate 1" in words(shown(folder, "sky", "--evalset", evalset))
+
+
 def write_one(folder: Path, evaluation: Evaluation) -> Path:
     write(folder, evaluation)
     return folder
@@ -274,6 +281,14 @@ def test_an_unknown_task_id_is_refused_with_close_ones(folder: Path) -> None:
     assert fault(folder, "moon-phase").hint == "did you mean 'moon-phases'?"
     assert fault(folder, "moon").hint == "did you mean 'moon-phases'?"
     assert fault(folder, "xyz").hint == "--list shows the ids of all tasks"
+
+
+def test_what_is_no_file_of_results_is_told(folder: Path) -> None:
+    (folder / "results.jsonl").mkdir(parents=True)
+    assert "results.jsonl: is no regular file" in fault(folder).message
+    (folder / "results.jsonl").rmdir()
+    (folder / "results.jsonl").symlink_to("/dev/zero")
+    assert "results.jsonl: is no regular file" in fault(folder).message
 
 
 def test_a_place_without_results_is_refused(folder: Path, tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ def shell(script: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(["bash", "-c", define + script], capture_output=True, text=True, timeout=120, env=env)
 
 
-@pytest.mark.parametrize("command", ["--version", "--help", "profiles", "profiles general", "memory --help"])
+@pytest.mark.parametrize("command", ["--version", "--help", "profiles"])
 def test_a_reader_that_leaves_early_is_no_fault(command: str) -> None:
     # The reader is gone before the program has said anything.
     done = shell(f"debate {command} | true; echo ${{PIPESTATUS[0]}}")
@@ -56,15 +56,16 @@ def test_a_closed_stdout_is_no_fault() -> None:
     assert shell("debate profiles >&-").returncode == 0
 
 
-@pytest.mark.parametrize("columns", ["0", "00", ""])
-def test_a_width_of_zero_is_no_width(columns: str) -> None:
-    for command in ("profiles", "--help"):
-        assert shell(f"debate {command}", COLUMNS=columns).stdout == shell(f"debate {command}", COLUMNS="80").stdout
+@pytest.mark.parametrize("command", ["profiles", "--help"])
+def test_a_width_of_zero_is_no_width(command: str) -> None:
+    said = shell(f"debate {command}", COLUMNS="0").stdout.splitlines()
+    assert len(said) > 10
+    assert 60 < max(map(len, said)) <= 80
 
 
-def run(folder: Path, server: FakeServer) -> list[str]:
+def run(folder: Path, server: FakeServer, task_id: str = "t") -> list[str]:
     """The command of a run of one task on a server."""
-    task = {"id": "t", "x": "What is 2 + 2?", "candidates": ["4", "5"]}
+    task = {"id": task_id, "x": "What is 2 + 2?", "candidates": ["4", "5"]}
     (folder / "tasks.jsonl").write_text(json.dumps(task))
     where = ["--backend", "openai", "--base-url", f"{server.url}/v1", "--model", "judge", "--rounds", "1"]
     return ["run", str(folder / "tasks.jsonl"), *where, "--out", str(folder / "out")]
@@ -74,7 +75,27 @@ def test_a_run_whose_output_nobody_reads_is_finished_and_recorded(tmp_path: Path
     with FakeServer() as server:
         command = " ".join(run(tmp_path, server))
         assert shell(f"debate {command} 2>&1 | true; echo ${{PIPESTATUS[0]}}").stdout == "0\n"
+        assert len((tmp_path / "out" / "results.jsonl").read_text().splitlines()) == 1
+    shown = shell(f"debate show {tmp_path / 'out'} | head -1; echo ${{PIPESTATUS[0]}}")
+    assert (shown.stdout, shown.stderr) == ("t\n0\n", "")
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="no /dev/full here")
+def test_a_run_on_a_full_disk_under_stdout_is_recorded(tmp_path: Path) -> None:
+    with FakeServer() as server:
+        done = shell(f"debate {' '.join(run(tmp_path, server))} > /dev/full")
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == "error: stdout cannot be written: No space left on device"
     assert len((tmp_path / "out" / "results.jsonl").read_text().splitlines()) == 1
+
+
+def test_a_long_id_takes_a_few_lines_of_a_summary_and_a_list(tmp_path: Path) -> None:
+    with FakeServer() as server:
+        summary = shell(f"debate {' '.join(run(tmp_path, server, 'i' * 10_000))}")
+    listed = shell(f"debate show {tmp_path / 'out'} --list")
+    for said in (summary.stdout, listed.stdout):
+        assert "(10,000" in said
+        assert len(said.splitlines()) < 30
 
 
 @pytest.mark.parametrize("name", ["SIGHUP", "SIGTERM"])

@@ -22,6 +22,7 @@ from debate.statistics import Accuracy
 from debate.store import Store
 from debate.store.queries import Totals
 from debate.testing import SilentListener, reply_for
+from tests.small_flows import debates
 
 RED, GREEN, YELLOW = 31, 32, 33
 called: list[str] = []
@@ -121,6 +122,16 @@ def test_a_tie_of_many_is_cut_short(tmp_path: Path, capsys: pytest.CaptureFixtur
     folder, totals = execute(tmp_path / "out", [row("many", "5 5 5 5 5 5")])
     print_summary(folder, totals, Progress(model="none"))
     assert line_of(capsys.readouterr().out, "many").split()[1] == "1=2=3=.."
+
+
+def test_debates_without_a_stop_reason_of_their_own_name_none(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "tasks.jsonl").write_text(json.dumps(row("t", "a b")))
+    balanced = debates(rounds=1, candidate_order="balanced")
+    job = Run(evalset=EvalSet(tmp_path / "tasks.jsonl"), folder=tmp_path / "out", evaluator=balanced)
+    print_summary(*job.execute({"scripted": Scripted(reply_for)}, SilentListener()), Progress(model="none"))
+    assert line_of(capsys.readouterr().out, "stopped").split() == ["stopped", "1.00", "rounds", "on", "average"]
 
 
 # ---- labels that come after the run

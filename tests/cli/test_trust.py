@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import shutil
 import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +123,26 @@ def test_no_task_is_sent_to_a_server_elsewhere_without_a_word(tmp_path: Path, se
     code, error = debate(tmp_path, "resume", "out")
     assert code == 2
     assert "names the server http://192.0.2.1/v1, which would be sent the tasks" in error
+
+
+@pytest.mark.parametrize(("typed", "status"), [("yes", 0), ("y", 2), ("", 2)])
+def test_the_user_may_type_yes(tmp_path: Path, server: FakeServer, typed: str, status: int) -> None:
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "OPENAI_API_KEY": KEY}
+    command = [sys.executable, "-m", "debate", "resume", "out"]
+    process = subprocess.Popen(
+        command, cwd=tmp_path, stdin=theirs, stdout=subprocess.DEVNULL, stderr=theirs, env=environment
+    )
+    os.close(theirs)
+    os.write(ours, f"{typed}\n".encode())
+    said = b""
+    with suppress(OSError):  # the other end is closed
+        while part := os.read(ours, 4096):
+            said += part
+    os.close(ours)
+    assert process.wait(timeout=60) == status, said.decode()
+    assert b"Type yes if that is right" in said
+    assert bool(server.requests) == (status == 0)
 
 
 # ---- modules

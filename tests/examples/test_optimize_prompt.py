@@ -84,7 +84,7 @@ def test_the_judges_see_the_reference_where_there_is_one(references: bool) -> No
     examples = [script.Example(each.x, each.reference if references else None) for each in script.SUMS]
     search(answer, examples=examples, steps=1)
     assert shown
-    assert all(("Reference answer: " in text) == references for text in shown)
+    assert all(("Reference answer:\n" in text) == references for text in shown)
 
 
 def test_a_prompt_without_responses_is_unscored_and_never_stays() -> None:

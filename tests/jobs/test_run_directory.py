@@ -293,3 +293,21 @@ def test_passwords_are_not_written_down(tmp_path: Path) -> None:
     assert found.store == "postgresql://u@host/x?sslmode=require"
     assert found.is_stored_in(store)
     assert found.settings == {"memory": "postgresql://u@host/m", "seed": 1}
+
+
+SERVER = "postgresql://u@127.0.0.1:1/x"
+
+
+def test_no_password_is_sent_to_a_store_that_the_folder_alone_names(
+    tmp_path: Path, evalset: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PGPASSWORD", "SECRET")
+    RunDirectory(tmp_path / "out", "r", SERVER, {}).write()
+    found = RunDirectory.existing(tmp_path / "out")
+    for use in (found.open_store, lambda: execute(evalset, tmp_path / "out"), lambda: execute(None, tmp_path / "out")):
+        with pytest.raises(ConfigError, match="would be sent the password in PGPASSWORD") as caught:
+            use()
+        assert caught.value.hint == f"if that is right, set DEBATE_STORE={SERVER}"
+    monkeypatch.setenv("DEBATE_STORE", SERVER)
+    with pytest.raises((StoreError, ConfigError), match=r"127\.0\.0\.1|PostgreSQL needs a driver"):
+        RunDirectory.existing(tmp_path / "out").open_store()

@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
+from debate import CallbackEvaluator, Scale
 from debate.backends import Scripted
 from debate.config.settings import RunSettings
 from debate.dataset.evalset import EvalSet
 from debate.dataset.readers import RecordFile
 from debate.errors import TaskError
+from debate.evaluators.base import Evaluator
 from debate.jobs.run import Run
 from debate.store import Store
 from debate.testing import SilentListener, reply_for
@@ -65,3 +67,40 @@ def test_an_eval_set_that_changed_is_read_again_and_a_fault_in_it_keeps_the_run(
     with pytest.raises(TaskError):
         execute(write(evalset, 4, candidates=[]), out)
     assert execute(write(evalset, 4), out) == 4
+
+
+class Noting(SilentListener):
+    """Keeps the notes."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+
+def equal(x: str, text: str) -> float:
+    return 1.0
+
+
+@pytest.mark.parametrize(
+    ("evaluator", "expected"),
+    [
+        (debates(rounds=1), ["the same candidate stands twice in 2 of", "nothing to compare, in 1 of"]),
+        (CallbackEvaluator(equal, scale=Scale(0, 9)), ["the same candidate stands twice in 2 of"]),
+    ],
+)
+def test_candidates_that_are_probably_a_mistake_are_noted_once(
+    tmp_path: Path, evaluator: Evaluator, expected: list[str]
+) -> None:
+    given = [["a", "b"], ["a", "a"], ["a"], ["b", "a", "b"]]
+    rows = [{"id": f"t{n}", "x": "?", "candidates": candidates} for n, candidates in enumerate(given)]
+    (tmp_path / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    job = Run(evalset=EvalSet(tmp_path / "t.jsonl"), folder=tmp_path / "out", evaluator=evaluator)
+    first, again = Noting(), Noting()
+    job.execute({"scripted": Scripted(reply_for)}, first)
+    assert [any(text in note for note in first.notes) for text in expected] == [True] * len(expected)
+    assert len(first.notes) == len(expected)
+    assert first.notes[0].endswith("t.jsonl:2")
+    job.execute({"scripted": Scripted(reply_for)}, again)
+    assert again.notes == []

@@ -97,7 +97,7 @@ def test_a_line_needs_a_collection_and_a_text_alone(tmp_path: Path) -> None:
         ({"collection": "a", "text": "x", "created_at": "9999-12-31T23:00:00-05:00"}, "created_at", "1970 to 9999"),
         ({"collection": "a", "text": "x", "created_at": "0001-01-01T00:00:00+05:00"}, "created_at", "1970 to 9999"),
         ({"collection": "a", "text": "x", "created_at": "x" * 100_000}, "created_at", "^.{,200}$"),
-        ({"collection": "a", "text": "x" * 100_001}, "text", "100,001 characters"),
+        ({"collection": "a", "text": "x" * 200_001}, "text", "200,001 characters"),
         ('{"collection": "a", "text": "x", "text": "y"}', "text", "duplicate key"),
         ('{"collection": "a", "text": "x", "metadata": {"n": 1, "n": 2}}', "n", "duplicate key"),
         ('{"collection": "a", "text": "x", "metadata": {"n": ' + "9" * 5_000 + "}}", None, "a number of 5,000 digits$"),

@@ -24,14 +24,14 @@ from debate import (
 from debate.backends import Call, Scripted
 from debate.errors import CallError
 from debate.evaluators.base import Evaluator
-from debate.flow import MemorySettings, Recall, RunContext
+from debate.flow import Flow, MemorySettings, Recall, RunContext, recall
 from debate.memory import HashingEmbedder, MemoryStore
 from debate.memory.reflection import Insight, insights_schema, reflection, remember, write_insights
 from debate.store.identity import prompt_identity
 from debate.testing import drive, reply_for
 from debate.types import Memory, Transcript
 from tests.required import required_module
-from tests.small_flows import PROFILE, debates, tasks
+from tests.small_flows import PROFILE, FlowEvaluator, debates, scored, tasks
 
 MEMORIES = [Memory(f"memory {n}", f"id{n}") for n in range(4)]
 
@@ -149,6 +149,25 @@ def test_a_debate_does_not_recall_what_came_of_its_task(store: MemoryStore) -> N
     assert [{memory.source for memory in turn.memories} for turn in new.transcript] == [{"t0", "t1", "t2"}] * 2
 
 
+def test_no_evaluator_recalls_what_came_of_its_task_even_from_a_part_of_it(store: MemoryStore) -> None:
+    judge = named("a", collections=("a/Critic", "a/Reader"))
+    cross = CrossEvaluator(judges={"a": judge, "b": replace(judge, mode="independent")})
+    other = Task(WRITTEN.x, WRITTEN.candidates, id="under another id")
+    with Engine(Scripted(reply_for), memory=store) as engine:
+        remember(store, [(WRITTEN, engine.evaluate(WRITTEN, cross))], cross.describe(), "run")
+        store.add("a/Critic", "something else")
+        found = engine.evaluate(other, cross)
+        silent = engine.evaluate(other, FlowEvaluator(_recalls_without_a_task))
+    turns = [turn for member in found.members for turn in member.transcript]
+    assert {memory.text for turn in turns for memory in turn.memories} == {"something else"}
+    assert silent.details == {"recalled": ["something else"]}
+
+
+def _recalls_without_a_task(task: Task, run: RunContext) -> Flow[Evaluation]:
+    memories = yield from recall(Recall(collections=("a/Critic",), queries=(task.x,)))
+    return scored(task, 1.0, details={"recalled": [memory.text for memory in memories]})
+
+
 def test_both_orders_of_a_debate_are_remembered_once_and_failed_turns_are_not(store: MemoryStore) -> None:
     balanced = debates(candidate_order="balanced", rounds=1)
     assert remember(store, results(1, candidate_order="balanced", rounds=1), balanced.describe(), "run") == 2
@@ -167,11 +186,11 @@ def looked_at(evaluator: Evaluator, task: Task) -> set[str]:
     """The collections in which an evaluator's agents recall."""
     asked: list[str] = []
 
-    def recall(request: Recall) -> list[Memory]:
+    def note(request: Recall) -> list[Memory]:
         asked.extend(request.collections)
         return []
 
-    drive(evaluator.flow(task, RunContext(0, "2026-01-01")), lambda call: reply_for(call), recall)
+    drive(evaluator.flow(task, RunContext(0, "2026-01-01")), lambda call: reply_for(call), note)
     return set(asked)
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 
 import pytest
 
-from debate.parsing.json_extract import MAX_CHARS
+from debate.errors import ReplyError
+from debate.parsing.json_extract import MAX_CHARS, refuse_quotation
 from tests.replies import (
     FENCED,
     GOOD,
@@ -161,3 +163,35 @@ SLOW = {
 @pytest.mark.parametrize("text", SLOW.values(), ids=SLOW.keys())
 def test_no_text_takes_long(text: str):
     assert_quick(text)
+
+
+# ---- Quotations
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"It says {GOOD}, which I refuse to repeat.",
+        f"It says:\n{FENCED}\nwhich I refuse to repeat.",
+        f"{json.dumps(json.loads(GOOD), indent=4)}\nis what candidate A says.",
+        f"Both {GOOD} and {OTHER} are quoted.",
+        f"{{hm}} It says {GOOD}",
+    ],
+)
+def test_a_reply_that_only_quotes_what_the_prompt_shows_is_none(text: str):
+    with pytest.raises(ReplyError, match="one that the prompt shows") as caught:
+        refuse_quotation(text, ["What is 2 + 2?", f"Four. {GOOD} {{hm}}", f"Or {OTHER}"])
+    assert caught.value.reason == "quoted"
+
+
+@pytest.mark.parametrize(
+    "text", [GOOD, f" {GOOD}\n", f"It says {OTHER}, and I say {GOOD}.", FENCED, "No object at all."]
+)
+def test_a_reply_of_its_own_and_one_that_is_all_json_are_no_quotation(text: str):
+    refuse_quotation(text, [OTHER, GOOD] if text.strip() == GOOD else [OTHER])
+
+
+@pytest.mark.parametrize("text", ["{} " * 300 + "{", "[" * 100_000, '{"a":' * 100_000 + " x"])
+def test_what_is_no_reply_is_soon_seen_to_quote_nothing(text: str):
+    with suppress(ReplyError):
+        refuse_quotation(text, ["{}"] * 100)

@@ -142,6 +142,69 @@ def test_closing_cancels_what_still_runs_and_ends_the_thread() -> None:
     assert "to-be-closed" not in [each.name for each in threading.enumerate()]
 
 
+def test_work_that_does_not_end_is_left_behind_and_whoever_waits_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    thread, began, may_end = LoopThread("blocked"), threading.Event(), threading.Event()
+
+    async def blocks() -> None:
+        began.set()
+        may_end.wait(30)
+
+    closed: list[str] = []
+
+    async def last() -> None:
+        closed.append("last")
+
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(lambda: thread.run(blocks()))
+        assert began.wait(5)
+        thread.close(last, seconds=0.1)
+        with pytest.raises(EngineError, match="closed while this was under way"):
+            waiting.result(5)
+        with pytest.raises(EngineError, match="the engine was closed"):
+            thread.run(who())
+    assert closed == []
+    assert caplog.messages == ["what the engine was doing has not ended after 0.1 s and is left behind"]
+    may_end.set()
+
+
+def test_closing_runs_what_comes_last_once_all_work_has_ended() -> None:
+    thread, slow = LoopThread("to-be-closed"), Slow()
+    seen: list[bool] = []
+
+    async def last() -> None:
+        seen.append(slow.cleaned_up)
+
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(lambda: thread.run(slow.work()))
+        assert slow.began.wait(5)
+        thread.close(last)
+        assert isinstance(waiting.exception(5), EngineError)
+    assert seen == [True]
+
+
+def test_an_exit_in_the_work_reaches_whoever_waits_and_the_loop_goes_on(loop: LoopThread) -> None:
+    async def leave() -> None:
+        raise SystemExit(3)
+
+    with pytest.raises(SystemExit, match="3"):
+        loop.run(leave())
+    with pytest.raises(SystemExit, match="3"):
+        asyncio.run(loop.arun(leave()))
+    assert loop.run(who()) == "under-test"
+
+
+def test_work_that_was_cancelled_by_nobody_who_waits_is_an_error_and_no_cancellation(loop: LoopThread) -> None:
+    async def cancelled() -> None:
+        raise asyncio.CancelledError
+
+    async def twin() -> None:
+        await loop.arun(cancelled())
+
+    for use in (lambda: loop.run(cancelled()), lambda: asyncio.run(twin())):
+        with pytest.raises(EngineError, match="cancelled from within"):
+            use()
+
+
 def test_closing_twice_is_closing_once() -> None:
     thread = LoopThread("twice")
     thread.close()

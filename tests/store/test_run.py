@@ -8,17 +8,20 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from debate.errors import ConfigError, RunLockedError, RunMismatchError, TaskError
+from debate.evaluation import failed
 from debate.flow import Call, Completion, Prompt, Segment
 from debate.journal import CallKey
+from debate.statistics import Accuracy
 from debate.store import Store, StoredRun
 from debate.store.identity import differences
-from debate.types import Candidate, Sampling, Task
+from debate.types import Candidate, Failure, Sampling, Task
 
 IDENTITY = {"evaluator": {"name": "e", "personas": [{"role": "a"}], "aggregation": {"rounds": 3}}, "models": {"m": "m"}}
 
@@ -248,6 +251,39 @@ def test_metadata_may_change_without_changing_the_task(store: Store) -> None:
     record.read_evalset(placed(Task("x", ["a"], "t")), dict)
     record.read_evalset(placed(Task("x", ["a"], "t", (), {"best": 0})), dict)
     assert pending(record) == ["t"]
+
+
+def evaluated(record: StoredRun, task: Task, selected: int | None, *tied: int) -> None:
+    """Record an evaluation with this choice."""
+    nothing = failed(task.id, "e", len(task.candidates), Failure("f", "m"))
+
+    async def finish() -> None:
+        await (await record.open(task, "s")).finish(replace(nothing, selected=selected, tied=tied))
+
+    asyncio.run(finish())
+
+
+def test_accuracy_follows_the_labels_of_now(store: Store) -> None:
+    record, texts = store.run("r", IDENTITY), ["a", "b", "c", "d"]
+    choices: dict[str, list[Any]] = {"right": [0], "wrong": [1], "tied": [0, 0, 1], "none": [None]}
+    for name, choice in choices.items():
+        evaluated(record, Task("x", texts, name, best=0, metadata={"group": name[0]}), *choice)
+    assert record.totals().accuracy == Accuracy(labeled=4, right=1, tied=1, unscored=1, chance=0.25)
+    assert list(record.accuracy_by_group()) == ["r", "w", "t", "n"]
+    record.read_evalset(placed(*(Task("x", texts, name, best=[0, 1]) for name in choices)), dict)
+    assert record.totals().accuracy == Accuracy(labeled=4, right=3, tied=0, unscored=1, chance=0.5)
+    assert record.accuracy_by_group() == {}
+    assert pending(record) == []
+
+
+def test_a_task_from_python_that_comes_again_has_the_label_of_now(store: Store) -> None:
+    record = store.run("r", IDENTITY)
+    evaluated(record, Task("x", ["a", "b"], best="B"), 0)
+    assert record.totals().accuracy.right == 0
+    asyncio.run(record.open(Task("x", ["a", "b"], best="A"), "s"))
+    assert record.totals().accuracy.right == 1
+    ((task, _),) = record.results()
+    assert task.best == (0,)
 
 
 def test_a_revision_that_cannot_be_read_leaves_the_one_before(store: Store) -> None:

@@ -33,6 +33,8 @@ from debate.types import Memory
 from tests.small_flows import debates, gathers, plain, tasks
 
 N_TURNS = 4
+SECONDS = 60.0
+"""Nothing here takes so long, unless it hangs."""
 EVALUATORS = {
     "sequential": debates(),
     "simultaneous": debates(mode="simultaneous"),
@@ -173,7 +175,8 @@ def test_the_same_task_at_once_is_paid_once_and_answered_to_all(store: Store, ru
     script, (task,) = Recorder(slowly), tasks(1)
 
     async def ask_at_once(engine: Engine) -> list[Evaluation]:
-        return await asyncio.gather(*(engine.aevaluate(task, debates(), run=run) for _ in range(5)))
+        asking = [engine.aevaluate(task, debates(), run=run) for _ in range(5)]
+        return await asyncio.wait_for(asyncio.gather(*asking), SECONDS)
 
     with Engine(Scripted(script), store=store, seed=1) as engine:
         found = asyncio.run(ask_at_once(engine))
@@ -185,7 +188,9 @@ def test_the_same_task_at_once_is_paid_once_and_answered_to_all(store: Store, ru
 def test_the_same_task_from_many_threads_is_paid_once_and_answered_to_all(store: Store, run: str | None) -> None:
     script, (task,) = Recorder(slowly), tasks(1)
     with Engine(Scripted(script), store=store, seed=1) as engine, ThreadPoolExecutor(6) as threads:
-        found = [each.result() for each in [threads.submit(engine.evaluate, task, debates(), run) for _ in range(6)]]
+        found = [
+            each.result(SECONDS) for each in [threads.submit(engine.evaluate, task, debates(), run) for _ in range(6)]
+        ]
     assert [plain(each) for each in found] == whole(debates(), n=1) * 6
     assert len(script.calls) == N_TURNS
 
@@ -195,7 +200,8 @@ def test_the_same_task_at_once_under_other_weights_and_rounds_shares_its_calls(s
     evaluators = [debates(), debates(weights=[1, 0]), debates(rounds=1), debates(rounds=3)]
 
     async def ask_at_once(engine: Engine) -> list[Evaluation]:
-        return await asyncio.gather(*(engine.aevaluate(task, each, run="r") for each in evaluators))
+        asking = [engine.aevaluate(task, each, run="r") for each in evaluators]
+        return await asyncio.wait_for(asyncio.gather(*asking), SECONDS)
 
     with Engine(Scripted(script), store=store, seed=1) as engine:
         found = asyncio.run(ask_at_once(engine))
@@ -209,7 +215,7 @@ def test_who_comes_with_other_prompts_is_refused_and_takes_the_run_from_nobody(s
     async def ask_at_once(engine: Engine) -> list[Evaluation | BaseException]:
         evaluators = [debates(), debates(mode="simultaneous"), debates()]
         asking = [engine.aevaluate(task, each, run="r") for each in evaluators]
-        return await asyncio.gather(*asking, return_exceptions=True)
+        return await asyncio.wait_for(asyncio.gather(*asking, return_exceptions=True), SECONDS)
 
     with Engine(Scripted(script), store=store, seed=1) as engine:
         engine.evaluate(task, debates(), run="r")
@@ -232,7 +238,7 @@ def test_who_waits_for_a_task_that_is_cancelled_or_fails_evaluates_it_then(store
         second = asyncio.ensure_future(engine.aevaluate(task, debates(), run="r"))
         await asyncio.sleep(0.001)
         first.cancel()
-        return await asyncio.wait_for(second, 10)
+        return await asyncio.wait_for(second, SECONDS)
 
     with Engine(Scripted(script), store=store, seed=1) as engine:
         found = asyncio.run(ask_and_cancel(engine))

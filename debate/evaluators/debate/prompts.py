@@ -12,12 +12,13 @@ Each block is rendered once.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from debate.errors import ReplyError
 from debate.evaluators.debate.candidate_order import Ordering
 from debate.flow import Block, Prompt
+from debate.hashing import ById
 from debate.profiles import Component, Persona, Profile
 from debate.templates import Templates, Trusted, plain_number, task_delimiter
 from debate.types import Memory, Scale, Task, Turn
@@ -40,13 +41,13 @@ class DebatePrompts:
         scale: Scale,
         history_scores: bool,
     ) -> None:
-        self._templates = templates
         self._profile = profile
         self._task = task
         self._ordering = ordering
         self._history_scores = history_scores
         self._delimiter = Trusted(task_delimiter(task))
-        self._system = _system_block(templates, profile.components, scale, today)
+        self._render = partial(templates.render, among=TEMPLATE_NAMES)
+        self._system = _system_block(ById(templates), profile.components, scale, today)
         self._task_blocks: dict[tuple[int, ...], Block] = {}
         self._turn_blocks: dict[tuple[int, str], Block] = {}
 
@@ -57,29 +58,29 @@ class DebatePrompts:
         persona, labels = self._profile.personas[agent], list(self._ordering.shown(agent))
         context = agent_context(persona, memories, labels, self._delimiter, is_first=not history)
         blocks = [self._task_block(agent), *(self._turn_block(turn) for turn in history)]
-        blocks.append(self._templates.render(AGENT, context))
+        blocks.append(self._render(AGENT, context))
         if error is not None:
-            blocks.append(self._templates.render(RETRY, {"error": error.message}))
+            blocks.append(self._render(RETRY, {"error": error.message}))
         return Prompt(system=(self._system,), user=tuple(blocks))
 
     def _task_block(self, agent: int) -> Block:
         order = self._ordering.orders[agent]
         if order not in self._task_blocks:
-            self._task_blocks[order] = self._templates.render(TASK, task_context(self._task, self._ordering, agent))
+            self._task_blocks[order] = self._render(TASK, task_context(self._task, self._ordering, agent))
         return self._task_blocks[order]
 
     def _turn_block(self, turn: Turn) -> Block:
         key = (turn.round, turn.agent)
         if key not in self._turn_blocks:
             context = turn_context(turn, self._profile, self._delimiter, with_scores=self._history_scores)
-            self._turn_blocks[key] = self._templates.render(TURN, context)
+            self._turn_blocks[key] = self._render(TURN, context)
         return self._turn_blocks[key]
 
 
 @lru_cache(maxsize=16)
-def _system_block(templates: Templates, components: tuple[Component, ...], scale: Scale, today: str) -> Block:
-    """The system block, shared by all debates with the same rules."""
-    return templates.render(SYSTEM, system_context(components, scale, today))
+def _system_block(templates: ById, components: tuple[Component, ...], scale: Scale, today: str) -> Block:
+    """The system block, shared by all debates with the same rules; templates of a folder may be read again later."""
+    return templates.value.render(SYSTEM, system_context(components, scale, today), TEMPLATE_NAMES)
 
 
 def system_context(components: Sequence[Component], scale: Scale, today: str) -> dict[str, Any]:
@@ -158,6 +159,7 @@ def check_templates(templates: Templates, profile: Profile, scale: Scale) -> Non
         comments=("one", "two"),
     )
     delimiter, labels = Trusted("delimiter"), ["A", "B"]
+    templates.check_files()
     templates.check(SYSTEM, system_context(profile.components, scale, "2000-01-01"))
     templates.check(TASK, task_context(task, ordering, 0))
     for with_scores in (True, False):

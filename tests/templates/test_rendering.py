@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -87,9 +88,22 @@ def test_what_is_made_of_content_is_content(write: Write, source: str) -> None:
     assert [segment.is_content for segment in block] == [True]
 
 
-def test_what_a_macro_returns_is_content_without_marks(write: Write) -> None:
-    block = write("{% macro m() %}<{{ x }}>{% endmacro %}{{ m() }}!").render("t.j2", {"x": "hello"})
-    assert join([block]) == "<hello>!"
+@pytest.mark.parametrize(
+    "source",
+    [
+        "{% macro m() %}<{{ x }}>{% endmacro %}{{ m() }}!",
+        "{% set m %}<{{ x }}>{% endset %}{{ m }}!",
+        "{% block m %}<{{ x }}>{% endblock %}!",
+        "{% macro m() %}<{{ caller() }}>{% endmacro %}{% call m() %}{{ x }}{% endcall %}!",
+    ],
+)
+def test_the_words_of_a_part_are_ours_and_what_it_prints_is_content(write: Write, source: str) -> None:
+    assert write(source).render("t.j2", {"x": "hello"}) == (ours("<"), content("hello"), ours(">!"))
+
+
+def test_what_is_made_of_a_part_is_content_without_marks(write: Write) -> None:
+    block = write("{% macro m() %}<{{ x }}>{% endmacro %}{{ m() | upper }}!").render("t.j2", {"x": "hello"})
+    assert join([block]) == "<HELLO>!"
     assert [segment.is_content for segment in block] == [True, True, True, False]
 
 
@@ -138,6 +152,103 @@ def test_a_name_outside_the_folders_is_no_template(tmp_path: Path, name: str) ->
         Templates(tmp_path / "inside").render(name, {})
 
 
+@pytest.mark.parametrize("to", ["secret.j2", "/etc/hostname"])
+def test_a_link_that_leads_out_of_the_folder_is_refused(tmp_path: Path, to: str) -> None:
+    (tmp_path / "secret.j2").write_text("secret", encoding="utf-8")
+    (tmp_path / "inside").mkdir()
+    (tmp_path / "inside" / "link.j2").symlink_to(tmp_path / to)
+    (tmp_path / "inside" / "t.j2").write_text("{% include 'link.j2' %}", encoding="utf-8")
+    for name in ("link.j2", "t.j2"):
+        with pytest.raises(TemplateError, match="leads out of the folder") as caught:
+            Templates(tmp_path / "inside").render(name, {})
+        assert caught.value.file == str(tmp_path / "inside" / "link.j2")
+
+
+def test_a_linked_folder_that_leads_out_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "t.j2").write_text("secret", encoding="utf-8")
+    (tmp_path / "inside").mkdir()
+    (tmp_path / "inside" / "debate").symlink_to(tmp_path / "outside", target_is_directory=True)
+    with pytest.raises(TemplateError, match="leads out of the folder"):
+        Templates(tmp_path / "inside").render("debate/t.j2", {})
+
+
+def test_a_link_inside_the_folder_and_a_link_to_the_folder_are_followed(tmp_path: Path) -> None:
+    (tmp_path / "inside").mkdir()
+    (tmp_path / "inside" / "t.j2").write_text("hello", encoding="utf-8")
+    (tmp_path / "inside" / "link.j2").symlink_to("t.j2")
+    (tmp_path / "folder").symlink_to(tmp_path / "inside", target_is_directory=True)
+    assert join([Templates(tmp_path / "folder").render("link.j2", {})]) == "hello"
+
+
+def tree(folder: Path, **files: str) -> Templates:
+    """Templates of a folder with these files; `__` stands for a slash and `_` before the suffix for a dot."""
+    for name, source in files.items():
+        file = folder / name.replace("__", "/").replace("_", ".")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(source, encoding="utf-8")
+    return Templates(folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("debate/turns.j2", "debate/turn.j2"),
+        ("turn.j2", "debate/turn.j2"),
+        ("debates/turn.j2", "debate/turn.j2"),
+        ("debate/turn.jinja2", "debate/turn.j2"),
+        ("debate/turn.txt", "debate/turn.j2"),
+        ("debate/Turn.j2", "debate/turn.j2"),
+        ("valeu/ask.j2", "value/ask.j2"),
+        ("system.j2", "debate/system.j2"),
+    ],
+)
+def test_a_file_that_no_template_is_read_from_is_refused(tmp_path: Path, name: str, meant: str) -> None:
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_text("hello", encoding="utf-8")
+    with pytest.raises(TemplateError, match="no template of this name is read") as caught:
+        Templates(tmp_path).check_files()
+    assert (caught.value.file, caught.value.hint) == (str(tmp_path / name), f"did you mean {meant!r}?")
+
+
+def test_an_unknown_file_like_no_other_comes_with_the_names_there_are(tmp_path: Path) -> None:
+    with pytest.raises(TemplateError) as caught:
+        tree(tmp_path, xyzzy_j2="").check_files()
+    assert "debate/agent.j2, debate/retry.j2" in str(caught.value.hint)
+
+
+@pytest.mark.parametrize("kind", ["a link to nothing", "a pipe"])
+def test_what_is_no_file_does_not_give_way_to_the_built_in_template(tmp_path: Path, kind: str) -> None:
+    (tmp_path / "debate").mkdir()
+    file = tmp_path / "debate" / "turn.j2"
+    if kind == "a pipe":
+        os.mkfifo(file)
+    else:
+        file.symlink_to("nothing.j2")
+    with pytest.raises(TemplateError, match="no file that can be read") as caught:
+        Templates(tmp_path).check_files()
+    assert caught.value.file == str(file)
+
+
+def test_files_that_are_included_or_of_a_judge_of_its_own_or_no_templates_are_let_be(tmp_path: Path) -> None:
+    templates = tree(
+        tmp_path,
+        debate__agent_j2="{% include 'parts/who.j2' %}{% from 'macros.j2' import said %}",
+        parts__who_j2="{% include 'deep.j2' %}",
+        deep_j2="",
+        macros_j2="{% macro said() %}{% endmacro %}",
+        mine__system_j2="{% include 'rules.j2' %}",
+        mine__ask_j2="",
+        rules_j2="",
+        README_md="",
+        tasks_jsonl="",
+    )
+    (tmp_path / ".turn.j2.swp").write_text("", encoding="utf-8")
+    templates.check_files()
+    Templates("compact").check_files()
+    Templates().check_files()
+
+
 # Faults
 
 
@@ -160,6 +271,39 @@ def test_a_faulty_template_is_named_with_file_and_line(write: Write, source: str
     assert (caught.value.file, caught.value.line) == (str(templates.path("t.j2")), line)
     assert f"t.j2:{line}: " in str(caught.value)
     assert says in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("source", "says"),
+    [
+        ("{{ one.nam }}", "'dict object' has no attribute 'nam'; it has: label, text"),
+        ("{{ one['nam'] }}", "'dict object' has no attribute 'nam'; it has: label, text"),
+        (
+            "{% for each in many %}{{ each.nam }}{% endfor %}",
+            "'dict object' has no attribute 'nam'; it has: label, text",
+        ),
+        ("{{ many.text }}", "'list object' has no attribute 'text'; go through it with a for loop"),
+        (
+            "{{ [{}] | map(attribute='__class__') | list }}",
+            "access to attribute '__class__' of 'dict' object is unsafe",
+        ),
+        ("{{ many | map(attribute='nam') | list }}", "'dict object' has no attribute 'nam'; it has: label, text"),
+        ("{{ {'a': one.nam} }}", "'dict object' has no attribute 'nam'; it has: label, text"),
+    ],
+)
+def test_something_undefined_is_an_error_on_any_level_that_says_what_is_there(
+    write: Write, source: str, says: str
+) -> None:
+    one = {"text": "a", "label": "b"}
+    with pytest.raises(TemplateError) as caught:
+        write(f"fine\n{source}").check("t.j2", {"one": one, "many": [one]})
+    assert (caught.value.line, caught.value.problem.removesuffix(".")) == (2, says)
+
+
+@pytest.mark.parametrize("source", ["{{ [1] | map('upper') }}", "{{ range }}", "{{ namespace() }}", "{{ x.upper }}"])
+def test_what_is_no_plain_data_is_not_printed_with_its_address(write: Write, source: str) -> None:
+    with pytest.raises(TemplateError, match="cannot be printed"):
+        write(source).render("t.j2", {"x": "hello"})
 
 
 def test_an_undefined_name_comes_with_the_names_there_are(write: Write) -> None:

@@ -1,8 +1,9 @@
 """Templates rendered into blocks of segments, so that a backend can tell our words from everybody else's.
 
 A template's literal text is ours. Whatever an expression prints (`{{ x }}`) is content: a candidate, a comment, a
-persona. Content is marked while jinja2 renders and comes out as segments of its own; it is never rendered twice and
-never becomes a control token. Numbers and `Trusted` text (labels, delimiters) count as ours.
+persona. Content is marked while jinja2 renders and comes out as segments of its own; it is never rendered twice, never
+becomes a control token, and what looks like a delimiter in it is broken. Numbers and `Trusted` text (labels, the word
+of the delimiters) count as ours.
 
 Templates are sandboxed and get plain data only.
 """
@@ -10,23 +11,27 @@ Templates are sandboxed and get plain data only.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from difflib import get_close_matches
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from traceback import walk_tb
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar, cast
 
 import jinja2
 from jinja2 import nodes
 from jinja2.exceptions import SecurityError
-from jinja2.meta import find_undeclared_variables
-from jinja2.runtime import LoopContext
-from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2.loaders import split_template_path
+from jinja2.meta import find_referenced_templates, find_undeclared_variables
 
 from debate.data_files import data_folder
 from debate.errors import TemplateError
 from debate.flow import Block, Segment
 from debate.hashing import digest
-from debate.types import Task
+from debate.templates.delimiters import PRINTED, Delimiters
+from debate.templates.sandbox import Sandbox, bounded, check_plain
 
 T = TypeVar("T")
 
@@ -39,35 +44,16 @@ _DEPTH = {"\ue001": 1, "\ue002": -1}
 MAX_CHARACTERS = 4_000_000
 
 
-_OF_LOOPS = frozenset({"first", "index", "index0", "last", "length", "revindex"})
-
-
 class Trusted(str):
     """Text that we made ourselves and that may stand among the template's own words."""
 
     __slots__ = ()
 
 
-class _Sandbox(ImmutableSandboxedEnvironment):
-    """The immutable sandbox, without the operations that build a gigabyte from a few characters."""
+class _Rendered(str):
+    """What a part of a template has rendered, such as a macro: its words and its marked content."""
 
-    intercepted_binops = frozenset(["*", "**", "%"])
-    _limits: ClassVar[dict[str, float]] = {"*": 1e12, "**": 64, "%": 1e12}
-
-    def getattr(self, obj: Any, attribute: str) -> Any:
-        # What templates get is mostly dicts, and jinja2 looks there last, after an AttributeError that costs more.
-        kind: object = type(obj)  # pyright: ignore[reportUnknownVariableType]
-        if kind is dict and attribute in obj:
-            return obj[attribute]
-        if kind is LoopContext and attribute in _OF_LOOPS:
-            return getattr(obj, attribute)
-        return super().getattr(obj, attribute)
-
-    def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
-        numbers = isinstance(left, int | float) and isinstance(right, int | float)
-        if not numbers or abs(left) > 1e12 or abs(right) > self._limits[operator]:
-            raise SecurityError(f"the operator {operator} takes small numbers only")
-        return super().call_binop(context, operator, left, right)
+    __slots__ = ()
 
 
 BUILT_IN_SETS = ("compact",)
@@ -83,10 +69,60 @@ def _folder(given: Path) -> Path:
     raise TemplateError("no such folder of templates", file=given, hint=f"built-in sets: {sets}")
 
 
+def _is_built_in(folder: Path) -> bool:
+    return folder.is_relative_to(data_folder("templates"))
+
+
+def _files(folder: Path) -> Iterator[str]:
+    """The names of the files in a folder and in the folders of it, but for hidden ones."""
+    found = (file.relative_to(folder) for pattern in ("*", "*/*") for file in folder.glob(pattern) if not file.is_dir())
+    return (file.as_posix() for file in found if not any(part.startswith(".") for part in file.parts))
+
+
+def _is_template(name: str, known: Iterable[str]) -> bool:
+    """Whether a file is meant for a template: by its suffix, or as one of the known ones with a wrong suffix."""
+    stems = {each.removesuffix(".j2") for each in known}
+    return Path(name).suffix in (".j2", ".jinja", ".jinja2") or str(Path(name).with_suffix("")) in stems
+
+
 def _finalize(value: Any) -> Any:
-    if isinstance(value, (Trusted, int, float)):
-        return value
+    if type(value) is not str:  # as most are
+        if isinstance(value, (Trusted, _Rendered, int, float)):
+            return value
+        check_plain(value)
     return f"{_OPEN}{value}{_CLOSE}"
+
+
+def _concat(pieces: Iterable[str]) -> _Rendered:
+    """The pieces of a part, put together as they come, so that one without end is found before it is whole."""
+    left, parts, length = iter(pieces), list[str](), 0
+    while chunk := list(islice(left, 1000)):
+        parts.append("".join(chunk))
+        length += len(parts[-1])
+        if length > MAX_CHARACTERS:
+            raise SecurityError(f"renders more than {MAX_CHARACTERS:,} characters")
+    return _Rendered("".join(parts))
+
+
+class _Loader(jinja2.FileSystemLoader):
+    """Reads templates from the user's folder and from ours; in the user's, no link leads out of it."""
+
+    def __init__(self, own: Path | None) -> None:
+        super().__init__([folder for folder in (own, data_folder("templates")) if folder is not None])
+        self._own = own
+
+    def get_source(self, environment: jinja2.Environment, template: str) -> Any:
+        if self._own is not None:
+            file = self._own.joinpath(*split_template_path(template))
+            # The built-in sets are ours, and an installer may make links of them.
+            if (
+                file.is_file()
+                and not _is_built_in(self._own)
+                and not file.resolve().is_relative_to(self._own.resolve())
+            ):
+                hint = "put a copy of the file into the folder"
+                raise TemplateError("is a link that leads out of the folder of templates", file=file, hint=hint)
+        return super().get_source(environment, template)
 
 
 class Templates:
@@ -97,26 +133,17 @@ class Templates:
     """
 
     def __init__(self, directory: str | Path | None = None) -> None:
-        folders = [data_folder("templates")]
-        if directory is not None:
-            directory = _folder(Path(directory))
-            folders.insert(0, directory)
-        self.directory = directory
-        self._environment = _Sandbox(
-            loader=jinja2.FileSystemLoader(folders),
-            undefined=jinja2.StrictUndefined,
+        self.directory = None if directory is None else _folder(Path(directory))
+        self._environment = Sandbox(
+            loader=_Loader(self.directory),
             finalize=_finalize,
             trim_blocks=True,
             lstrip_blocks=True,
             keep_trailing_newline=True,
             auto_reload=False,
         )
-        # center builds a gigabyte from a few characters; the others would say something else in every run.
-        del (
-            self._environment.filters["center"],
-            self._environment.filters["random"],
-            self._environment.globals["lipsum"],
-        )
+        self._environment.concat = cast("Any", _concat)
+        self._delimiters: dict[tuple[str, ...], Delimiters] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
         """A copy reads the files anew: what jinja2 makes of them can be neither copied nor pickled."""
@@ -128,8 +155,14 @@ class Templates:
     def __hash__(self) -> int:
         return hash(self.directory)
 
-    def render(self, name: str, context: Mapping[str, Any]) -> Block:
-        """Render one template into a block.
+    def render(self, name: str, context: Mapping[str, Any], among: Sequence[str] = ()) -> Block:
+        """Render one template into a block in which no content looks like a delimiter.
+
+        Args:
+            name: the template's.
+            context: its variables. `delimiter` is the word in its delimiters.
+            among: names of the templates that the prompt is made of. Content is kept from forging the delimiters of
+                all of them; of this one alone where there are none.
 
         Raises:
             TemplateError: with the file and the line, where the template does not parse, names what is not there, or
@@ -137,9 +170,34 @@ class Templates:
         """
         template = self._guard(name, lambda: self._environment.get_template(name))
         text = self._guard(name, lambda: template.render(context))
-        if len(text) > MAX_CHARACTERS:
-            raise TemplateError(f"renders more than {MAX_CHARACTERS:,} characters", file=self.path(name))
-        return self._guard(name, lambda: _segments(text))
+        block = self._guard(name, lambda: _segments(text))
+        return self._delimiters_of(tuple(among) or (name,)).broken(block, str(context.get("delimiter", "")))
+
+    def _delimiters_of(self, names: tuple[str, ...]) -> Delimiters:
+        if names not in self._delimiters:
+            every = dict.fromkeys(reached for name in names for reached in self._reached(name))
+            self._delimiters[names] = Delimiters.of(map(self._words, every))
+        return self._delimiters[names]
+
+    def _reached(self, name: str) -> Iterator[str]:
+        """A template and those that it includes, imports or extends, theirs too; without names that are computed."""
+        seen, left = set[str](), [name]
+        while left:
+            each = left.pop()
+            if each not in seen:
+                seen.add(each)
+                yield each
+                with suppress(TemplateError):  # rendering says what is wrong, and it may be allowed to be missing
+                    tree = self._guard(each, partial(self._environment.parse, self.source(each)))
+                    left += filter(None, find_referenced_templates(tree))
+
+    def _words(self, name: str) -> str:
+        """The template's own words, with `PRINTED` for what its expressions print; none where it cannot be read."""
+        said = {"variable_begin": PRINTED}
+        with suppress(TemplateError):
+            tokens = self._guard(name, lambda: list(self._environment.lex(self.source(name))))
+            return "".join(text if kind == "data" else said.get(kind, "") for _, kind, text in tokens)
+        return ""
 
     def check(self, name: str, sample: Mapping[str, Any]) -> None:
         """Refuse a template that uses a name which `sample` does not hold, or that fails on the sample."""
@@ -151,6 +209,27 @@ class Templates:
             hint = f"this template may use: {', '.join(sorted(sample))}"
             raise TemplateError(f"{unknown!r} is undefined", file=self.path(name), line=line, hint=hint)
         self.render(name, sample)
+
+    def check_files(self) -> None:
+        """Refuse a file in the user's folder that no template is read from: its name is misspelled.
+
+        Read are the files of the built-in templates' names, folders with a `system.j2` and an `ask.j2` (see
+        `JudgeSettings.template`), and what these include. What looks like no template is let be.
+        """
+        if self.directory is None or _is_built_in(self.directory):
+            return
+        ours = data_folder("templates")
+        known = sorted(path.relative_to(ours).as_posix() for path in ours.glob("*/*.j2"))
+        files = {name for name in _files(self.directory) if _is_template(name, known)}
+        judges = {name for name in files if {f"{Path(name).parent}/{each}.j2" for each in ("system", "ask")} <= files}
+        read = {reached for name in files & judges.union(known) for reached in self._reached(name)}
+        for name in sorted(files - read):
+            near = [f"debate/{name}"] if f"debate/{name}" in known else get_close_matches(name.lower(), known, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
+            raise TemplateError("no template of this name is read", file=self.directory / name, hint=hint)
+        for name in sorted(files):
+            if not (self.directory / name).is_file():  # the built-in one would be read in its place
+                raise TemplateError("is no file that can be read", file=self.directory / name)
 
     def path(self, name: str) -> Path:
         """The file that `name` is read from."""
@@ -182,7 +261,9 @@ class Templates:
 
     def _guard(self, name: str, action: Callable[[], T]) -> T:
         try:
-            return action()
+            return bounded(action)
+        except MemoryError:
+            raise TemplateError("needs more memory than there is", file=self.path(name)) from None
         except jinja2.TemplateNotFound as error:
             raise TemplateError(f"no template {error.name!r}", file=self.path(name)) from None
         except jinja2.TemplateSyntaxError as error:
@@ -224,19 +305,6 @@ def _line_in(error: BaseException, path: Path) -> int | None:
     """The template's line in a traceback that jinja2 has rewritten."""
     frames = walk_tb(error.__traceback__)
     return next((line for frame, line in reversed([*frames]) if frame.f_code.co_filename == str(path)), None)
-
-
-def task_delimiter(task: Task) -> str:
-    """A word that marks where untrusted text begins and ends; drawn so that it does not occur in that text."""
-    return delimiter_of(task.x, *task.background, *(candidate.text for candidate in task.candidates))
-
-
-def delimiter_of(*texts: str) -> str:
-    """A delimiter for some texts, in none of which it occurs."""
-    word = digest("fence", *texts)[:8]
-    while any(word in text for text in texts):
-        word = digest("fence", word)[:8]
-    return word
 
 
 def plain_number(value: float) -> int | float:
