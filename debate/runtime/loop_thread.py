@@ -225,7 +225,8 @@ _AWAKE: WeakKeyDictionary[asyncio.AbstractEventLoop, int] = WeakKeyDictionary()
 def _close_all() -> None:
     """End what is under way before the interpreter ends: then daemon threads stand still, and waiting has no end."""
     for thread in [*_OPEN]:
-        thread.close(seconds=_GRACE_SECONDS)
+        with suppress(EngineError):  # somebody closes it just now
+            thread.close(seconds=_GRACE_SECONDS)
 
 
 @contextmanager
