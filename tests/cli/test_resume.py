@@ -8,6 +8,8 @@ import re
 import sqlite3
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -15,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from debate.testing.fake_server import FakeServer, every, failing, properly
+from debate.testing.fake_server import FakeServer, Request, every, failing, properly
 
 N_TASKS, N_AGENTS = 3, 3
 
@@ -145,23 +147,31 @@ def test_a_store_that_cannot_be_written_ends_the_run_with_its_path(server: FakeS
 
 
 def test_of_two_processes_started_at_once_exactly_one_works(evalset: Path) -> None:
-    with FakeServer(delay=0.05) as server:
-        _race(server, evalset)
-
-
-def _race(server: FakeServer, evalset: Path) -> None:
     for attempt in range(int(os.environ.get("DEBATE_RACES", "3"))):
-        out = evalset.parent / f"race{attempt}"
+        _race(evalset, evalset.parent / f"race{attempt}")
+
+
+def _race(evalset: Path, out: Path) -> None:
+    one_has_ended = threading.Event()  # before that nothing is answered, so the other cannot be done first
+
+    def wait(request: Request) -> None:
+        one_has_ended.wait(100)
+
+    with FakeServer(wait) as server:
         arguments = ["--backend", "openai", "--base-url", f"{server.url}/v1", "--model", "judge", "--out", str(out)]
         command = [sys.executable, "-m", "debate", "run", str(evalset), *arguments, "--rounds", "1"]
         both = [subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL) for _ in range(2)]
+        deadline = time.monotonic() + 100
+        while all(process.poll() is None for process in both) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        one_has_ended.set()
         errors = [process.communicate(timeout=120)[1].decode() for process in both]
-        codes = [process.returncode for process in both]
-        assert sorted(codes) == [0, 6], (codes, errors)
-        assert f"process {both[codes.index(0)].pid}" in errors[codes.index(6)]
-        with closing(sqlite3.connect(out / "run.sqlite")) as connection:
-            turns, tasks = connection.execute("SELECT count(*), count(DISTINCT position) FROM turns").fetchone()
-        assert (turns, tasks) == (N_TASKS * N_AGENTS, N_TASKS)
+    codes = [process.returncode for process in both]
+    assert sorted(codes) == [0, 6], (codes, errors)
+    assert f"process {both[codes.index(0)].pid}" in errors[codes.index(6)]
+    with closing(sqlite3.connect(out / "run.sqlite")) as connection:
+        turns, tasks = connection.execute("SELECT count(*), count(DISTINCT position) FROM turns").fetchone()
+    assert (turns, tasks) == (N_TASKS * N_AGENTS, N_TASKS)
 
 
 def test_a_folder_without_a_run_cannot_be_resumed(tmp_path: Path) -> None:
