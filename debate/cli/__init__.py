@@ -15,7 +15,6 @@ import typer
 import typer.main
 from typer.core import TyperCommand, TyperGroup
 
-from debate.cli import exit_codes
 from debate.cli.streams import lasting_output
 from debate.errors import BackendError, BudgetExceededError, DebateError, InputError, RunLockedError, StoreError
 
@@ -85,12 +84,21 @@ app = typer.Typer(
     **_LOOKS,
 )
 
+DONE = 0
+BAD_INPUT = 2
+DONE_WITH_FAILURES = 3
+"""Also when a budget ended the run before all tasks were evaluated."""
+ENGINE_FAILED = 4
+STORE_FAILED = 5
+RUN_IN_USE = 6
+INTERRUPTED = 130
+"""The exit codes, beside 1: the output could not be written."""
 _CODES: tuple[tuple[type[DebateError], int], ...] = (
-    (InputError, exit_codes.BAD_INPUT),
-    (BackendError, exit_codes.ENGINE_FAILED),
-    (StoreError, exit_codes.STORE_FAILED),
-    (RunLockedError, exit_codes.RUN_IN_USE),
-    (BudgetExceededError, exit_codes.DONE_WITH_FAILURES),
+    (InputError, BAD_INPUT),
+    (BackendError, ENGINE_FAILED),
+    (StoreError, STORE_FAILED),
+    (RunLockedError, RUN_IN_USE),
+    (BudgetExceededError, DONE_WITH_FAILURES),
 )
 
 
@@ -134,7 +142,7 @@ def _exit_code() -> int | str | None:
         _say(*f"error: {error}".split("\n"))
         return next((code for kind, code in _CODES if isinstance(error, kind)), 1)
     except KeyboardInterrupt:
-        return exit_codes.INTERRUPTED
+        return INTERRUPTED
     except SystemExit as end:
         return end.code
 

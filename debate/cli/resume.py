@@ -27,8 +27,7 @@ def resume(
 
     Example: debate resume runs/first
     """
-    from debate.cli.execution import execute
-    from debate.cli.trust import Trust
+    from debate.cli.execution import Trust, execute
     from debate.config.settings import RunSettings
     from debate.errors import ConfigError
     from debate.jobs.run_directory import PASSWORD, RunDirectory
