@@ -12,7 +12,6 @@ import typer
 from debate.cli.console import say
 from debate.cli.flags import settings_flags
 from debate.errors import ConfigError
-from debate.server.access import is_loopback
 
 
 @settings_flags("evaluator", "options", "model", "backend", "base_url", "engine_args", "task_seconds", serves=True)
@@ -36,12 +35,13 @@ def serve(
     """
     if config is None:
         flags.setdefault("evaluator", "step")
+    from debate.server.app import create_app, is_loopback, valued_by
+
     if not is_loopback(host) and not token:
         raise ConfigError(f"{host} can be reached from outside", field="--host", hint="give a --token with it")
     from debate.cli.execution import as_interrupt
     from debate.config.settings import ServeSettings
     from debate.engine import Engine
-    from debate.server.app import create_app, valued_by
 
     settings = ServeSettings.read(config, flags)
     evaluator = settings.make_evaluator()
