@@ -47,12 +47,12 @@ def test_a_built_in_profile_is_shown_in_full() -> None:
 
 MINE = r"""
 name: "mine"
-description: "Two \e[2J[red]views"
+description: "Two \u202e[red]views"
 components:
   - {name: "depth", weight: 0.25, description: "How deep."}
 personas:
   - name: "Sceptic"
-    role: "Doubt \e[31mit."
+    role: "Doubt \u200bit."
     model: "big/model"
     sampling: {temperature: 0.2, max_tokens: 300}
     agreement: 3
@@ -65,7 +65,7 @@ personas:
 
 def test_a_users_own_profile_is_shown_with_all_it_sets(tmp_path: Path) -> None:
     file = tmp_path / "mine.yaml"
-    file.write_text(MINE.replace(r"\e[2J", "").replace(r"\e[31m", ""), encoding="utf-8")
+    file.write_text(MINE.replace(r"\u202e", "").replace(r"\u200b", ""), encoding="utf-8")
     text = shown(str(file))
     assert "mine Two [red]views" in text
     assert "depth 0.25 How deep." in text
@@ -75,10 +75,10 @@ def test_a_users_own_profile_is_shown_with_all_it_sets(tmp_path: Path) -> None:
     ) in text
 
 
-def test_control_characters_of_a_profile_are_spelt_out(tmp_path: Path) -> None:
+def test_invisible_characters_of_a_profile_are_spelt_out(tmp_path: Path) -> None:
     file = tmp_path / "mine.yaml"
     file.write_text(MINE, encoding="utf-8")
-    assert r"Two \x1b[2J[red]views" in shown(str(file))
+    assert r"Two \u202e[red]views" in shown(str(file))
 
 
 def test_an_unknown_profile_is_refused_by_name() -> None:
