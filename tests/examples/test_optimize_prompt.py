@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +64,7 @@ def test_all_debates_of_a_step_go_through_one_batch_with_every_prompt_in_each() 
     batches: list[list[int]] = []
 
     class Counting(Engine):
-        def evaluate_batch(self, tasks: Sequence[Task], evaluator: Any, run: Any = None) -> list[Evaluation]:
+        def evaluate_batch(self, tasks: Collection[Task], evaluator: Any, run: Any = None) -> list[Evaluation]:
             batches.append([len(task.candidates) for task in tasks])
             return super().evaluate_batch(tasks, evaluator)
 

@@ -18,13 +18,12 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
-from itertools import cycle
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
-from judging.world import make_question
+from judging.world import Kind, make_question
 
 from tests.processes import processes_left, processes_of_session
 from tests.scripts_loader import REPOSITORY
@@ -132,7 +131,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> InterruptedRun:
 
 def more_tasks(n: int) -> list[str]:
     """So many questions that no session can finish the run before it is interrupted, however fast the machine is."""
-    questions = [make_question(Random(seed), kind) for seed, kind in zip(range(n), cycle(("add", "sub", "max")))]
+    kinds: tuple[Kind, ...] = ("add", "sub", "max")
+    questions = [make_question(Random(seed), kinds[seed % len(kinds)]) for seed in range(n)]
     return [
         json.dumps(
             {"id": f"more-{i}", "x": q.x, "candidates": [r.text for r in q.replies], "metadata": {"best": q.best}}

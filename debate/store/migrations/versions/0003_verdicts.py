@@ -10,7 +10,8 @@ from alembic import op
 from debate.errors import TaskError
 from debate.evaluation import Evaluation
 from debate.sql.types import Json
-from debate.store.serialization import as_task, label_columns
+from debate.store.serialization import label_columns
+from debate.types import Candidate, Task
 
 revision = "0003"
 down_revision = "0002"
@@ -54,6 +55,7 @@ def _at(table: Any, run_id: int, position: int) -> Any:
 def _with_readable_label(data: Any) -> Any:
     """The task's metadata with its label as it is kept now; one that nobody could read keeps its text elsewhere."""
     try:
-        return dict(as_task("any", data).metadata)
+        candidates = [Candidate(**each) for each in data["candidates"]]
+        return dict(Task(data["x"], candidates, metadata=data["metadata"]).metadata)
     except TaskError:
         return {"unreadable_best" if key == "best" else key: value for key, value in data["metadata"].items()}
