@@ -378,7 +378,7 @@ def generate_parsed(
         tokens += answer.usage.total_tokens
         try:
             value = read(answer)
-            if request.schema is not None:
+            if request.schema is not None and "{" in request.prompt.texts[1]:
                 refuse_quotation(answer.text, request.prompt.contents)
         except ReplyError as unreadable:
             error = unreadable

@@ -145,10 +145,12 @@ def check_settings(settings: Any, prefix: str = "") -> None:
     """
     for each in declarations(cast("type[Any]", type(settings))):
         given = getattr(settings, each.name)
+        if given is each.default:
+            continue
         value = _without_numpy(given)
         if value is not given:
             object.__setattr__(settings, each.name, value)
-        if value is not each.default and (problem := each.problem(value)):
+        if problem := each.problem(value):
             raise ConfigError(problem, field=prefix + each.name)
 
 

@@ -98,8 +98,8 @@ def _finalize(value: Any) -> Any:
 def _concat(pieces: Iterable[str]) -> _Rendered:
     """The pieces of a part, put together as they come, so that one without end is found before it is whole."""
     left, parts, length = iter(pieces), list[str](), 0
-    while chunk := list(islice(left, 1000)):
-        parts.append("".join(chunk))
+    for first in left:
+        parts.append(first + "".join(islice(left, 1000)))
         length += len(parts[-1])
         if length > MAX_CHARACTERS:
             raise SecurityError(f"renders more than {MAX_CHARACTERS:,} characters")
@@ -170,9 +170,7 @@ class Templates:
             TemplateError: with the file and the line, where the template does not parse, names what is not there, or
                 does what the sandbox forbids.
         """
-        template = self._guard(name, lambda: self._environment.get_template(name))
-        text = self._guard(name, lambda: template.render(context))
-        block = self._guard(name, lambda: _segments(text))
+        block = self._guard(name, lambda: _segments(self._environment.get_template(name).render(context)))
         return self._delimiters_of(tuple(among) or (name,)).broken(block, str(context.get("delimiter", "")))
 
     def _delimiters_of(self, names: tuple[str, ...]) -> Delimiters:
@@ -286,21 +284,33 @@ def _segments(text: str) -> Block:
     Raises `ValueError` where a filter over a whole block has damaged the marks: content would pass for ours.
     """
     segments: list[Segment] = []
+    words, *marked = text.split(_MARK)  # much faster than a regular expression
     depth = 0
-    first, *marked = text.split(_MARK)  # much faster than a regular expression
-    for step, part in [(0, first), *((_DEPTH.get(each[:1]), each[1:]) for each in marked)]:
-        depth += step or 0
-        is_content = depth != 0
-        if step is None or (not is_content and "\ue000" in part):
+    for each in marked:
+        part = each[1:]
+        if each.startswith("\ue001"):
+            depth += 1
+        elif each.startswith("\ue002"):
+            depth -= 1
+        else:
             raise ValueError("a filter mangles what the template prints; apply it inside {{ }}")
-        if not part:
-            continue
-        if segments and segments[-1].is_content == is_content and not is_content:
-            part = segments.pop().text + part
-        segments.append(Segment(part, is_content))
+        if depth == 0:
+            words += part
+        elif part:
+            if words:
+                segments.append(_own(words))
+                words = ""
+            segments.append(Segment(part, is_content=True))
     if depth:
         raise ValueError("a filter cuts off what the template prints; apply it inside {{ }}")
-    return tuple(segments)
+    return (*segments, _own(words)) if words else tuple(segments)
+
+
+def _own(words: str) -> Segment:
+    """A piece of the template's own words."""
+    if "\ue000" in words:
+        raise ValueError("a filter mangles what the template prints; apply it inside {{ }}")
+    return Segment(words, is_content=False)
 
 
 def _line_in(error: BaseException, path: Path) -> int | None:

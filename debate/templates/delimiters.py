@@ -16,7 +16,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import compress, groupby
+from itertools import groupby
 
 from debate.flow import Block, Segment
 from debate.hashing import digest
@@ -151,7 +151,7 @@ class Delimiters:
 
         Neighboring pieces of content are read as one text.
         """
-        said = "".join(compress(*zip(*block, strict=True))).translate(_FOLD) if block else ""
+        said = "".join([segment.text for segment in block if segment.is_content]).translate(_FOLD)
         if not (word and word in said) and not any(opening in said for opening, _ in self.patterns):
             return block
         runs = [(is_content, list(run)) for is_content, run in groupby(block, lambda segment: segment.is_content)]

@@ -98,10 +98,17 @@ def test_a_long_id_takes_a_few_lines_of_a_summary_and_a_list(tmp_path: Path) -> 
         assert len(said.splitlines()) < 30
 
 
+def heed_hangups() -> None:
+    """Undo a `nohup` that the tests run under."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
 @pytest.mark.parametrize("name", ["SIGHUP", "SIGTERM"])
 def test_a_run_whose_terminal_is_closed_says_how_it_goes_on(tmp_path: Path, name: str) -> None:
     with FakeServer(every(1, HANG)) as server:
-        process = subprocess.Popen([*PROGRAM, *run(tmp_path, server)], stderr=subprocess.PIPE, text=True)
+        process = subprocess.Popen(
+            [*PROGRAM, *run(tmp_path, server)], stderr=subprocess.PIPE, text=True, preexec_fn=heed_hangups
+        )
         deadline = time.monotonic() + 60
         while not server.requests and time.monotonic() < deadline:
             time.sleep(0.05)

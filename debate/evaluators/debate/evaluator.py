@@ -133,11 +133,10 @@ class _Debate:
         memory = persona.memory
         if memory is None:
             return ()
-        collections = memory.collections or (f"{self.settings.profile_name}/{persona.name}",)
+        settings = {"collections": (f"{self.settings.profile_name}/{persona.name}",), **memory.given()}
         said = [turn.overall for turn in heard[-len(self.settings.personas) :]]
         queries = (self.task.x, *(candidate.text for candidate in self.task.candidates), *said)
-        request = Recall(queries=queries, task=self.task, **replace(memory, collections=collections).given())
-        return (yield from recall(request))
+        return (yield from recall(Recall(queries=queries, task=self.task, **settings)))
 
     def _call(self, r: int, i: int, attempt: int, prompt: Prompt) -> Generate:
         persona, shown = self.settings.personas[i], self.ordering.shown(i)
