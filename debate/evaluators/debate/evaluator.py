@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -133,7 +134,7 @@ class _Debate:
         memory = persona.memory
         if memory is None:
             return ()
-        settings = {"collections": (f"{self.settings.profile_name}/{persona.name}",), **memory.given()}
+        settings: dict[str, Any] = {"collections": (f"{self.settings.profile_name}/{persona.name}",), **memory.given()}
         said = [turn.overall for turn in heard[-len(self.settings.personas) :]]
         queries = (self.task.x, *(candidate.text for candidate in self.task.candidates), *said)
         return (yield from recall(Recall(queries=queries, task=self.task, **settings)))
