@@ -222,7 +222,7 @@ def test_another_seed_is_refused_with_the_difference(run: InterruptedRun) -> Non
     process = run.start("--seed", "7")
     _, err = process.communicate(timeout=100)
     assert process.returncode == 2
-    assert "seed was 0, is 7" in err
+    assert "seed: 0 -> 7" in err
 
 
 def test_a_debate_is_shown_with_what_the_agents_said(run: InterruptedRun) -> None:
