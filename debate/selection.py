@@ -111,10 +111,10 @@ def ranks(scores: Scores, higher_is_better: bool = True) -> list[int | None]:
 
 def level_ties(scores: FloatArray) -> FloatArray:
     """The scores with those that tie made equal: each becomes the highest of its ties. (J,) -> (J,), NaN stays NaN."""
-    levelled = np.full(scores.shape, np.nan)  # (J,)
+    leveled = np.full(scores.shape, np.nan)  # (J,)
     for tier in _tiers(scores):
-        levelled[tier] = scores[tier].max()
-    return levelled
+        leveled[tier] = scores[tier].max()
+    return leveled
 
 
 def tied_at_cut(scores: Scores, n: int, higher_is_better: bool = True) -> list[int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -25,6 +26,23 @@ PROFILE = Profile(
 )
 WIDE = Scale(-100.0, 100.0)
 """Of sums of replies."""
+
+
+class Stalling:
+    """A script that takes a minute, and says when it was asked and when it was cancelled."""
+
+    def __init__(self) -> None:
+        self.asked = threading.Event()
+        self.cancelled = threading.Event()
+
+    async def answer(self, call: Call) -> str:
+        self.asked.set()
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            self.cancelled.set()
+            raise
+        return "1"
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from debate import Engine, Evaluation
 from debate.backends import Call, Scripted
 from debate.errors import BackendError
 from debate.testing import reply_for
-from tests.small_flows import Startable, asks, debates, late, plain, tasks
+from tests.small_flows import Stalling, Startable, asks, debates, late, plain, tasks
 
 
 def engine_threads() -> list[str]:
@@ -97,16 +97,7 @@ def test_several_threads_use_one_engine_at_once() -> None:
 
 @pytest.mark.parametrize("how", ["aevaluate", "aevaluate_batch", "astream"])
 def test_cancelling_an_async_call_cancels_its_calls_to_the_backend(how: str) -> None:
-    asked, cancelled = threading.Event(), threading.Event()
-
-    async def script(call: Call) -> str:
-        asked.set()
-        try:
-            await asyncio.sleep(60)
-        except asyncio.CancelledError:
-            cancelled.set()
-            raise
-        return "1"
+    script = Stalling()
 
     async def use(engine: Engine) -> None:
         if how == "aevaluate":
@@ -119,13 +110,13 @@ def test_cancelling_an_async_call_cancels_its_calls_to_the_backend(how: str) -> 
 
     async def scene(engine: Engine) -> None:
         using = asyncio.ensure_future(use(engine))
-        assert await asyncio.to_thread(asked.wait, 5)
+        assert await asyncio.to_thread(script.asked.wait, 5)
         using.cancel()
         with pytest.raises(asyncio.CancelledError):
             await using
-        assert cancelled.is_set()
+        assert script.cancelled.is_set()
 
-    with Engine(Scripted(script)) as engine:
+    with Engine(Scripted(script.answer)) as engine:
         asyncio.run(scene(engine))
 
 

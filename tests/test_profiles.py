@@ -130,7 +130,7 @@ def test_a_byte_order_mark_and_windows_line_ends_do_no_harm(write: Write, text: 
 
 BAD_FIELDS = {
     "unknown key": (PERSONA + "foo: 1\n", 4, "foo", "unknown key"),
-    "misspelt key": ("personas:\n- name: A\n  rol: x\n", 3, "personas.0.rol", "unknown key (and 1 more)"),
+    "misspelled key": ("personas:\n- name: A\n  rol: x\n", 3, "personas.0.rol", "unknown key (and 1 more)"),
     "duplicate key": (PERSONA + "name: a\nname: b\n", 5, "name", "duplicate key, first on line 4"),
     "weight of 2": (COMPONENTS + "  weight: 2\n" + PERSONA, 4, "components.0.weight", "must lie in [0, 1], got 2"),
     "negative weight": (

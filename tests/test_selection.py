@@ -58,10 +58,10 @@ def test_ranks_begin_at_one_and_are_shared_by_ties(scores: Any, expected: list[i
     assert ranks([None if each is None else -each for each in scores], higher_is_better=False) == expected
 
 
-def test_tied_scores_are_levelled_to_the_highest_of_them() -> None:
-    levelled = level_ties(np.array([0.3, 0.1 + 0.2, NAN, 0.2]))
-    assert levelled.tolist()[:2] == [0.1 + 0.2] * 2
-    assert (np.isnan(levelled[2]), levelled[3]) == (True, 0.2)
+def test_tied_scores_are_leveled_to_the_highest_of_them() -> None:
+    leveled = level_ties(np.array([0.3, 0.1 + 0.2, NAN, 0.2]))
+    assert leveled.tolist()[:2] == [0.1 + 0.2] * 2
+    assert (np.isnan(leveled[2]), leveled[3]) == (True, 0.2)
 
 
 def test_near_ties_do_not_chain() -> None:

@@ -200,5 +200,5 @@ def _places(values: FloatArray) -> FloatArray:
 
 def _orders(values: FloatArray) -> FloatArray:
     """The order of every pair: 1, 0 for a tie, or -1; (n, n)."""
-    levelled = level_ties(values)  # (n,)
-    return np.sign(levelled[:, None] - levelled[None, :])
+    leveled = level_ties(values)  # (n,)
+    return np.sign(leveled[:, None] - leveled[None, :])

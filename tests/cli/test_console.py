@@ -1,4 +1,4 @@
-"""The one door to the terminal: what is no visible character is spelt out, whoever wrote it, and nobody goes around."""
+"""Everything printed goes through the console, which spells out characters that are not visible, whoever wrote them."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from tests.scripts_loader import REPOSITORY
 
 PACKAGE = Path(debate.__file__).parent
 EVIL = "\x1b[31mRED\x07\x1b]0;pwn\x07\x9b1m\r\u202eevil\u200b"
-SPELT = r"\x1b[31mRED\x07\x1b]0;pwn\x07\x9b1m\x0d\u202eevil\u200b"
+SPELLED = r"\x1b[31mRED\x07\x1b]0;pwn\x07\x9b1m\x0d\u202eevil\u200b"
 
 
 @pytest.mark.parametrize(
-    ("hidden", "spelt"),
+    ("hidden", "spelled"),
     [
         ("a\u200bb", r"a\u200bb"),
         ("a\u00adb", r"a\xadb"),
@@ -35,8 +35,8 @@ SPELT = r"\x1b[31mRED\x07\x1b]0;pwn\x07\x9b1m\x0d\u202eevil\u200b"
         ("a\ud800b", r"a\ud800b"),
     ],
 )
-def test_invisible_characters_are_spelt_out(hidden: str, spelt: str) -> None:
-    assert escape_controls(hidden) == visible_lines(hidden) == spelt
+def test_invisible_characters_are_spelled_out(hidden: str, spelled: str) -> None:
+    assert escape_controls(hidden) == visible_lines(hidden) == spelled
 
 
 @pytest.mark.parametrize("text", ["می\u200cخواهم", "क्\u200dष", "👩\u200d🔬", "🏳\ufe0f\u200d🌈", "e\u0301", "日本語"])
@@ -44,7 +44,9 @@ def test_characters_that_shape_a_script_or_an_emoji_stay(text: str) -> None:
     assert escape_controls(text) == visible_lines(text) == text
 
 
-def test_whatever_is_printed_is_spelt_out(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_whatever_is_printed_is_spelled_out(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "200")
     made = table("text")
@@ -58,7 +60,7 @@ def test_whatever_is_printed_is_spelt_out(capsys: pytest.CaptureFixture[str], mo
     for control in ("\x1b[31m", "\x1b]", "\x07", "\x9b", "\r", "\u202e", "\u200b"):
         assert control not in captured.out + captured.err
     assert captured.out.count(r"\u202eevil") == 7
-    assert captured.err == SPELT + "\n"
+    assert captured.err == SPELLED + "\n"
 
 
 def test_one_line_stays_one_line_however_long(capsys: pytest.CaptureFixture[str]) -> None:
@@ -66,12 +68,12 @@ def test_one_line_stays_one_line_however_long(capsys: pytest.CaptureFixture[str]
     assert capsys.readouterr().out == "x" * 500 + "\none\\nerror: forged\n"
 
 
-def test_a_record_of_the_log_is_spelt_out(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_record_of_the_log_is_spelled_out(capsys: pytest.CaptureFixture[str]) -> None:
     log = logging.getLogger("elsewhere")
     log.addHandler(handler := LogLines())
     log.warning("the server said %s\nand more", EVIL)
     log.removeHandler(handler)
-    assert capsys.readouterr().err == f"the server said {SPELT}\nand more\n"
+    assert capsys.readouterr().err == f"the server said {SPELLED}\nand more\n"
 
 
 def test_what_is_too_long_for_a_table_is_cut_with_its_length() -> None:

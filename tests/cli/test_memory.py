@@ -118,19 +118,19 @@ def test_what_a_run_concluded_is_filed_under_the_name_of_the_profile_not_its_pat
 
 
 EVIL = "\x1b[31mRED\x07\x1b]0;pwn\x07 \r\u202eevil"
-SPELT = r"\x1b[31mRED\x07\x1b]0;pwn\x07 \x0d\u202eevil"
+SPELLED = r"\x1b[31mRED\x07\x1b]0;pwn\x07 \x0d\u202eevil"
 
 
-def test_an_insight_reaches_the_terminal_with_its_controls_spelt_out() -> None:
+def test_an_insight_reaches_the_terminal_with_its_controls_spelled_out() -> None:
     memory("add", "c", "one", "--embedder", "hashing")
     reply = json.dumps({"insights": [{"text": EVIL, "evidence": [1], "importance": 5}]})
     with FakeServer(lambda request: Reply(body={"choices": [{"message": {"content": reply}}]})) as server:
         said = memory("reflect", "c", "--model", "m", "--backend", "openai", "--base-url", f"{server.url}/v1")
-    assert said == f"- {SPELT} (from 1 memory)\n"
-    assert memory("search", "c", "RED", "-k", 1).count(SPELT) == 1
+    assert said == f"- {SPELLED} (from 1 memory)\n"
+    assert memory("search", "c", "RED", "-k", 1).count(SPELLED) == 1
 
 
-def test_names_are_printed_with_their_controls_spelt_out(tmp_path: Path) -> None:
+def test_names_are_printed_with_their_controls_spelled_out(tmp_path: Path) -> None:
     assert memory("add", "\x1b[31mX\u200b", "t", "--embedder", "hashing") == "1 memory in \\x1b[31mX\\u200b\n"
     assert r"\x1b[31mX\u200b" in memory("stats")
 

@@ -75,7 +75,7 @@ def test_a_users_own_profile_is_shown_with_all_it_sets(tmp_path: Path) -> None:
     ) in text
 
 
-def test_invisible_characters_of_a_profile_are_spelt_out(tmp_path: Path) -> None:
+def test_invisible_characters_of_a_profile_are_spelled_out(tmp_path: Path) -> None:
     file = tmp_path / "mine.yaml"
     file.write_text(MINE, encoding="utf-8")
     assert r"Two \u202e[red]views" in shown(str(file))

@@ -379,7 +379,7 @@ def test_nothing_a_model_wrote_acts_on_the_terminal(folder: Path, force_color: s
         assert r"\x1b[2J\x1b]0;title\x07\x9b31m\u202edlrow\x0d[red]markup[/red] [/] :smile: \x00\x7f" in text
 
 
-def test_a_text_that_stdout_cannot_encode_is_spelt_out(folder: Path) -> None:
+def test_a_text_that_stdout_cannot_encode_is_spelled_out(folder: Path) -> None:
     write(folder, debate_of(turn(0, "Critic", [[2, 3], [8, 9]], overall="caf\u00e9 \U0001f600")))
     result = CliRunner(charset="ascii").invoke(app, [str(folder)], env={"COLUMNS": "80"}, catch_exceptions=False)
     assert r"caf\xe9 \U0001f600" in result.output

@@ -1,4 +1,4 @@
-"""Evaluators from plain data: every kind with its options, how readers are spelt, what is refused and where."""
+"""Evaluators from plain data: every kind with its options, how readers are spelled, what is refused and where."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_no_options_are_the_defaults(kind: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spelt", "reader"),
+    ("spelled", "reader"),
     [
         ("{json: [worth, 0, 20]}", JsonField("worth", 0, 20)),
         ("{json: worth}", JsonField("worth")),
@@ -80,8 +80,8 @@ def test_no_options_are_the_defaults(kind: str) -> None:
         ),
     ],
 )
-def test_a_reader_is_spelt_by_its_form(spelt: str, reader: Any) -> None:
-    made = make_evaluator("value", {"reader": yaml.safe_load(spelt)})
+def test_a_reader_is_spelled_by_its_form(spelled: str, reader: Any) -> None:
+    made = make_evaluator("value", {"reader": yaml.safe_load(spelled)})
     assert isinstance(made, ValueEvaluator)
     assert made.reader == reader
     assert made.scale == reader.scale
@@ -151,7 +151,7 @@ def test_a_scale_is_a_list(given: list[Any], scale: Scale) -> None:
 
 
 def test_evaluators_nest_as_deep_as_one_likes() -> None:
-    spelt = """
+    spelled = """
     by: ranks
     members:
       inner:
@@ -165,7 +165,7 @@ def test_evaluators_nest_as_deep_as_one_likes() -> None:
     reserves:
       debate: {evaluator: step, judge: x1}
     """
-    made = make_evaluator("panel", yaml.safe_load(spelt))
+    made = make_evaluator("panel", yaml.safe_load(spelled))
     inner = PanelEvaluator(
         members={"a": ValueEvaluator(samples=1), "b": VoteEvaluator(ballots=2, sampling=Sampling(temperature=0.2))},
         weights={"a": 2, "b": 1},

@@ -20,6 +20,7 @@ from debate.config.settings import ServerLimits
 from debate.errors import BackendUnavailableError, CallError
 from debate.evaluators.steps.reward_models import ValueModelSteps
 from tests.required import required_module
+from tests.small_flows import Stalling
 
 required_module("fastapi")
 import httpx2  # noqa: E402 - fastapi is looked for first
@@ -169,25 +170,16 @@ def connected(url: str) -> socket.socket:
 
 
 def test_a_client_that_leaves_cancels_its_calls() -> None:
-    asked, cancelled = threading.Event(), threading.Event()
+    script = Stalling()
 
-    async def script(call: Call) -> str:
-        asked.set()
-        try:
-            await asyncio.sleep(60)
-        except asyncio.CancelledError:
-            cancelled.set()
-            raise
-        return ""
-
-    with Engine(Scripted(script)) as engine, served(create_app(valued_by(engine, StepEvaluator()))) as url:
+    with Engine(Scripted(script.answer)) as engine, served(create_app(valued_by(engine, StepEvaluator()))) as url:
         with connected(url) as leaving:
             body = json.dumps({"messages": [TASK, STEP]}).encode()
             head = f"POST /forward HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n"
             leaving.sendall(head.encode() + body)
-            assert asked.wait(20)
-            assert not cancelled.is_set()
-        assert cancelled.wait(20)
+            assert script.asked.wait(20)
+            assert not script.cancelled.is_set()
+        assert script.cancelled.wait(20)
 
 
 def test_too_many_conversations_and_too_long_ones_are_413_and_nothing_is_asked() -> None:

@@ -86,7 +86,7 @@ def slices(values: Sequence[T], size: int) -> list[Sequence[T]]:
 def spans(length: int, size: int, overlap: int) -> list[tuple[int, int]]:
     """Windows over 0..length as (begin, end): none longer than `size`, all about equally long.
 
-    Neighbours share at least `overlap`, so that a sentence at a seam stands whole in one of them.
+    Neighbors share at least `overlap`, so that a sentence at a seam stands whole in one of them.
 
     >>> spans(10, 10, 2), spans(11, 10, 2)
     ([(0, 10)], [(0, 7), (4, 11)])

@@ -17,7 +17,7 @@ from debate.net.http import JsonClient
 from debate.net.retry import RetryPolicy
 
 _OVERLAP = 200
-"""Characters that neighbouring windows share."""
+"""Characters that neighboring windows share."""
 
 
 class OpenAIEmbedder:

@@ -111,11 +111,11 @@ def test_windows_that_cancel_each_other_leave_the_first() -> None:
 
 
 def test_texts_that_share_words_are_nearer_than_others() -> None:
-    one, alike, spelt, other = HashingEmbedder().embed(
+    one, alike, spelled, other = HashingEmbedder().embed(
         ["the river flooded the valley", "a river in the valley", "rivers flooding valleys", "stock prices fell"]
     )
     assert one @ alike > 0.4
-    assert one @ spelt > one @ other + 0.05
+    assert one @ spelled > one @ other + 0.05
     assert abs(one @ other) < 0.2
 
 

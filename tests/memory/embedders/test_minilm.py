@@ -73,9 +73,9 @@ def test_a_vector_is_the_same_bits_with_every_number_of_threads(minilm: MiniLM) 
 
 @needs_weights
 def test_special_strings_stay_text(minilm: MiniLM) -> None:
-    plain, special, spelt = minilm.embed(["good bad", "good [SEP] bad [CLS]", "good (sep) bad (cls)"])
+    plain, special, spelled = minilm.embed(["good bad", "good [SEP] bad [CLS]", "good (sep) bad (cls)"])
     assert special @ plain < 0.95
-    assert special @ spelt > special @ plain
+    assert special @ spelled > special @ plain
     loaded = minilm._loaded  # pyright: ignore[reportPrivateUsage]
     assert loaded is not None
     assert not {101, 102} & set(loaded[0].encode("good [SEP] bad [CLS] [MASK]", add_special_tokens=False).ids)
