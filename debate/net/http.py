@@ -117,12 +117,12 @@ class AsyncJsonClient(Endpoint):
             "verify": httpx2.URL(self.base_url).scheme != "http" and httpx2.create_ssl_context(),
             "transport": transport,
         }
-        self._headers = httpx2.Headers(self.headers())
+        self._headers = self.headers()
         self._urls: dict[str, httpx2.URL] = {}
         self._idle = []
 
-    async def post(self, path: str, body: bytes) -> Any:
-        """The answer's JSON.
+    async def post(self, path: str, body: bytes, session: str = "") -> Any:
+        """The answer's JSON. `session` is sent as `X-Session-ID`, by which routers keep a conversation on one replica.
 
         Raises:
             TransportError: when there is none.
@@ -131,7 +131,8 @@ class AsyncJsonClient(Endpoint):
 
         assert self._idle is not None, "start the backend first"
         url = self._urls.get(path) or self._urls.setdefault(path, httpx2.URL(self.base_url + path))
-        request = httpx2.Request("POST", url, headers=self._headers, content=body)
+        headers = {**self._headers, "X-Session-ID": session} if session else self._headers
+        request = httpx2.Request("POST", url, headers=headers, content=body)
         client = self._idle.pop() if self._idle else httpx2.AsyncClient(**self._options)
         try:
             return self.read(await client.send(request))
