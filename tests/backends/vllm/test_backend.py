@@ -100,9 +100,8 @@ def test_leaving_a_stream_early_aborts_its_requests_in_the_engine(vllm_engine: E
 def call(session: str = "", **given: Any) -> Call:
     """A call with a prompt of two hundred words."""
     prompt = Prompt.from_messages("word " * 200)
-    return Call(
-        **{"model": "m", "prompt": prompt, "sampling": Sampling(max_tokens=8), "seed": 1, **given}, session=session
-    )
+    usual = {"model": "m", "prompt": prompt, "sampling": Sampling(max_tokens=8), "seed": 1}
+    return Call(**{**usual, **given}, session=session)
 
 
 @pytest.mark.vllm
@@ -138,9 +137,12 @@ def test_calls_with_more_replies_ahead_leave_the_queue_first(vllm_engine: Engine
         await vllm_backend.generate(call(seed=n, replies_ahead=ahead))
         done.append(ahead)
 
-    def flow() -> Flow[None]:
+    async def ask_all() -> None:
         aheads = [9] * slots + [0] * slots + [5] * slots
-        yield CallFunction(lambda: asyncio.gather(*(ask(n, ahead) for n, ahead in enumerate(aheads))))
+        await asyncio.gather(*(ask(n, ahead) for n, ahead in enumerate(aheads)))
+
+    def flow() -> Flow[None]:
+        yield CallFunction(ask_all)
 
     vllm_engine.drive(flow())
     assert done.index(0) > max(n for n, ahead in enumerate(done) if ahead == 9)
