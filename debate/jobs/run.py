@@ -39,6 +39,7 @@ from debate.runtime.runner import Retriever, Runner
 from debate.sql.connect import normalize_url, sqlite_file, without_password
 from debate.store import Store, StoredRun
 from debate.store.queries import Totals
+from debate.store.workers import Others
 from debate.types import Task
 
 _FIRST_WAIT = 1.0
@@ -62,6 +63,9 @@ class RunListener(Protocol):
 
     def finished(self, evaluation: Evaluation) -> None:
         """A task has its result, and the result is recorded and written."""
+
+    def shared(self, others: Others) -> None:
+        """What the other processes that work on the run have done since this one began. Called from any thread."""
 
     def note(self, text: str) -> None:
         """Something that people should know."""
