@@ -12,6 +12,7 @@ from typing import Self
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
+from rich.table import Column
 
 from debate.backends import Call
 from debate.cli.console import open_console
@@ -28,6 +29,10 @@ def cached_share(usage: Usage) -> float:
     return usage.cached_tokens / usage.prompt_tokens if usage.prompt_tokens else 0.0
 
 
+def _counted(n: int, noun: str) -> str:
+    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
+
+
 class Progress:
     """A `debate.jobs.run.RunListener` that shows what it is told, and keeps the totals for the summary."""
 
@@ -40,6 +45,9 @@ class Progress:
         self._model = model
         self._total = 0
         self._done = 0
+        self._here = 0
+        self._workers = 1
+        self._waits = ""
         self._began = time.monotonic()
         self._last_line = 0.0
         self._lock = threading.Lock()
@@ -48,8 +56,10 @@ class Progress:
 
     def __enter__(self) -> Self:
         if self.console.is_terminal:
-            columns = (TextColumn("{task.description}", markup=False), BarColumn(bar_width=24), MofNCompleteColumn())
-            self._bar = Bar(SpinnerColumn(), *columns, TimeElapsedColumn(), console=self.console, transient=True)
+            whole = Column(no_wrap=True)  # of what must be short, the bar is shortened first
+            what = TextColumn("{task.description}", markup=False)
+            counts = (MofNCompleteColumn(table_column=whole), TimeElapsedColumn(table_column=whole))
+            self._bar = Bar(SpinnerColumn(), what, BarColumn(24), *counts, console=self.console, transient=True)
             self._bar.start()
         return self
 
@@ -85,14 +95,30 @@ class Progress:
         """Count a reply. Comes from the engine's thread."""
         with self._lock:
             self.usage += completion.usage
+            self._waits = ""
         self._show()
 
     def finished(self, evaluation: Evaluation) -> None:
         """Count a task."""
-        self._done += 1
+        with self._lock:
+            self._done += 1
+            self._here += 1
         self.failed += evaluation.status == "failed"
         self.failed_turns += len(evaluation.failures)
-        self._show(is_last=self._done == self._total)
+        self._show(is_due=self._done == self._total)
+
+    def shared(self, workers: int, done: int) -> None:
+        """Count the tasks of all workers."""
+        with self._lock:
+            self._workers = workers
+            self._done = max(self._done, min(done, self._total))
+        self._show()
+
+    def waiting(self, workers: int, left: int) -> None:
+        """Say what is waited for."""
+        is_new = not self._waits
+        self._waits = f"waiting for {_counted(workers, 'worker')}, {_counted(left, 'task')} left"
+        self._show(is_due=is_new)
 
     @property
     def seconds(self) -> float:
@@ -106,11 +132,15 @@ class Progress:
         failures = f", {self.failed_turns} failed turns" if self.failed_turns else ""
         return f"{used.calls} turns, {speed}, {cached_share(used):.0%} cached{failures}"
 
-    def _show(self, *, is_last: bool = False) -> None:
+    def _show(self, *, is_due: bool = False) -> None:
         if self._bar is not None:
-            self._bar.update(self._bar_task, description=self.status(), completed=self._done)
+            team = f", {self._workers} workers" if self._workers > 1 else ""
+            self._bar.update(self._bar_task, description=self._waits or self.status() + team, completed=self._done)
             return
         now = time.monotonic()
-        if is_last or now - self._last_line >= PLAIN_SECONDS:
+        if is_due or now - self._last_line >= PLAIN_SECONDS:
             self._last_line = now
-            self.note(f"{self._done} of {self._total} debates, {self.status()}, {self.seconds:.0f} s")
+            is_shared = self._workers > 1 or self._done > self.done_before + self._here
+            team = f" ({_counted(self._workers, 'worker')}, {self._here} here)" if is_shared else ""
+            doing = self._waits or self.status()
+            self.note(f"{self._done} of {self._total} debates{team}, {doing}, {self.seconds:.0f} s")

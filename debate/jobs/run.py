@@ -63,6 +63,12 @@ class RunListener(Protocol):
     def finished(self, evaluation: Evaluation) -> None:
         """A task has its result, and the result is recorded and written."""
 
+    def shared(self, workers: int, done: int) -> None:
+        """Of the run, on which `workers` processes work, this one included, `done` tasks have a result."""
+
+    def waiting(self, workers: int, left: int) -> None:
+        """There is nothing to begin here: `workers` other processes have what is left, `left` tasks."""
+
     def note(self, text: str) -> None:
         """Something that people should know."""
 
@@ -76,6 +82,7 @@ class Run:
         settings: seed, store, memory, budgets and the like; recorded as they were given.
         retry_failed: ask again for what failed.
         fork: begin a new run beside the folder's, with those of its answers that still fit.
+        prepare: only write the run down and bring its record up to date; the model is not loaded.
     """
 
     evalset: EvalSet | None
@@ -84,6 +91,7 @@ class Run:
     settings: RunSettings = field(default_factory=RunSettings)
     retry_failed: bool = False
     fork: bool = False
+    prepare: bool = False
 
     def execute(self, backends: Mapping[str, Backend], watcher: RunListener) -> tuple[RunDirectory, Totals]:
         """Evaluate what has no result yet; returns where, and what the run came to.
@@ -227,6 +235,8 @@ class _Session:
             total, done = record.n_tasks(), record.n_evaluated(settings)
             if rescored or results.n_lines() != done or not results.is_current():
                 results.rewrite(record.result_lines(settings))
+            if self.run.prepare:
+                return
             watcher.started(total, done)
             if done < total:
                 self._restarting(results, settings)

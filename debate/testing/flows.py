@@ -207,5 +207,11 @@ class SilentListener:
     def finished(self, evaluation: Evaluation) -> None:
         """Say nothing."""
 
+    def shared(self, workers: int, done: int) -> None:
+        """Say nothing."""
+
+    def waiting(self, workers: int, left: int) -> None:
+        """Say nothing."""
+
     def note(self, text: str) -> None:
         """Say nothing."""
