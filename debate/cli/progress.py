@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
@@ -20,8 +20,12 @@ from debate.evaluation import Evaluation
 from debate.flow import Completion
 from debate.types import Usage
 
+if TYPE_CHECKING:  # it loads SQLAlchemy
+    from debate.store.workers import Others
+
 PLAIN_SECONDS = 10.0
 """Between two lines where there is no terminal."""
+_LOADING = "loading the model"
 
 
 def cached_share(usage: Usage) -> float:
@@ -44,10 +48,9 @@ class Progress:
         self.done_before = 0
         self._model = model
         self._total = 0
-        self._done = 0
         self._here = 0
-        self._workers = 1
-        self._waits = ""
+        self._others: Others | None = None
+        self._waits = _LOADING
         self._began = time.monotonic()
         self._last_line = 0.0
         self._lock = threading.Lock()
@@ -73,15 +76,15 @@ class Progress:
 
     def started(self, total: int, done_before: int) -> None:
         """Say how many tasks there are, and how many have a result already."""
-        self._total, self._done, self.done_before = total, done_before, done_before
+        self._total, self.done_before = total, done_before
         if done_before:
             self.note(f"{done_before} of {total} tasks have a result already")
         if done_before < total and self._bar is not None:
-            self._bar_task = self._bar.add_task("loading the model", total=total, completed=done_before)
+            self._bar_task = self._bar.add_task(_LOADING, total=total, completed=done_before)
 
     def loading(self) -> None:
         """Say that the model is loaded now."""
-        self._began = time.monotonic()
+        self._began, self._waits = time.monotonic(), _LOADING
         if self._model:
             self.note(f"loading {self._model}")
 
@@ -90,6 +93,7 @@ class Progress:
         if self._model:
             self.note(f"loaded in {time.monotonic() - self._began:.0f} s")
         self._began = self._last_line = time.monotonic()
+        self._waits = ""
 
     def answered(self, call: Call, completion: Completion) -> None:
         """Count a reply. Comes from the engine's thread."""
@@ -100,25 +104,22 @@ class Progress:
 
     def finished(self, evaluation: Evaluation) -> None:
         """Count a task."""
-        with self._lock:
-            self._done += 1
-            self._here += 1
+        self._here += 1
         self.failed += evaluation.status == "failed"
         self.failed_turns += len(evaluation.failures)
         self._show(is_due=self._done == self._total)
 
-    def shared(self, workers: int, done: int) -> None:
-        """Count the tasks of all workers."""
-        with self._lock:
-            self._workers = workers
-            self._done = max(self._done, min(done, self._total))
+    def shared(self, others: Others) -> None:
+        """Count the tasks of all workers. Comes from any thread."""
+        self._others = others
         self._show()
 
-    def waiting(self, workers: int, left: int) -> None:
+    def waiting(self) -> None:
         """Say what is waited for."""
-        is_new = not self._waits
-        self._waits = f"waiting for {_counted(workers, 'worker')}, {_counted(left, 'task')} left"
-        self._show(is_due=is_new)
+        if self._others is not None and self._others.workers:
+            is_new, left = not self._waits, _counted(self._total - self._done, "task")
+            self._waits = f"waiting for {_counted(self._others.workers, 'worker')}, {left} left"
+            self._show(is_due=is_new)
 
     @property
     def seconds(self) -> float:
@@ -132,15 +133,22 @@ class Progress:
         failures = f", {self.failed_turns} failed turns" if self.failed_turns else ""
         return f"{used.calls} turns, {speed}, {cached_share(used):.0%} cached{failures}"
 
+    @property
+    def _done(self) -> int:
+        """Tasks that have a result, whoever made it; what others did last may be counted late."""
+        elsewhere = 0 if self._others is None else self._others.tasks
+        return min(self.done_before + self._here + elsewhere, self._total)
+
     def _show(self, *, is_due: bool = False) -> None:
+        others, doing = self._others, self._waits or self.status()
         if self._bar is not None:
-            team = f", {self._workers} workers" if self._workers > 1 else ""
-            self._bar.update(self._bar_task, description=self._waits or self.status() + team, completed=self._done)
+            team = f", {others.workers + 1} workers" if others and others.workers and not self._waits else ""
+            if self._bar.tasks:
+                self._bar.update(self._bar_task, description=doing + team, completed=self._done)
             return
         now = time.monotonic()
         if is_due or now - self._last_line >= PLAIN_SECONDS:
             self._last_line = now
-            is_shared = self._workers > 1 or self._done > self.done_before + self._here
-            team = f" ({_counted(self._workers, 'worker')}, {self._here} here)" if is_shared else ""
-            doing = self._waits or self.status()
+            is_shared = others is not None and (others.workers or others.tasks)
+            team = f" ({_counted(others.workers + 1, 'worker')}, {self._here} here)" if is_shared else ""
             self.note(f"{self._done} of {self._total} debates{team}, {doing}, {self.seconds:.0f} s")

@@ -11,6 +11,7 @@ import typer
 if TYPE_CHECKING:
     from debate.store.workers import WorkerState
 
+_HEADERS = ("host", "process", "device", "state", "shards", "tasks", "tasks/s", "last commit")
 _COLORS = {"alive": "green", "died": "red"}
 _UNITS = (("s", 60), ("min", 60), ("h", 24))
 

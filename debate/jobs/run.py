@@ -39,6 +39,7 @@ from debate.runtime.runner import Retriever, Runner
 from debate.sql.connect import normalize_url, sqlite_file, without_password
 from debate.store import Store, StoredRun
 from debate.store.queries import Totals
+from debate.store.workers import Others
 from debate.types import Task
 
 _FIRST_WAIT = 1.0
@@ -63,11 +64,11 @@ class RunListener(Protocol):
     def finished(self, evaluation: Evaluation) -> None:
         """A task has its result, and the result is recorded and written."""
 
-    def shared(self, workers: int, done: int) -> None:
-        """Of the run, on which `workers` processes work, this one included, `done` tasks have a result."""
+    def shared(self, others: Others) -> None:
+        """What the other processes that work on the run have done since this one began. Called from any thread."""
 
-    def waiting(self, workers: int, left: int) -> None:
-        """There is nothing to begin here: `workers` other processes have what is left, `left` tasks."""
+    def waiting(self) -> None:
+        """Nothing is left to begin here: the others have the rest. Called again and again, from any thread."""
 
     def note(self, text: str) -> None:
         """Something that people should know."""
