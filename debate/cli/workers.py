@@ -24,7 +24,7 @@ def workers(folder: Annotated[Path, typer.Argument(help="Folder of the run.")]) 
 
     Example: debate workers runs/first
     """
-    from debate.cli.console import line, name, open_console, table
+    from debate.cli.console import line, name, open_console, say, table
     from debate.jobs.run_directory import RunDirectory
 
     run = RunDirectory.existing(folder)
@@ -34,15 +34,12 @@ def workers(folder: Annotated[Path, typer.Argument(help="Folder of the run.")]) 
     with run.open_store() as store:
         record = store.read(run.name)
         for each in record.workers():
-            names = (str(each.about.get(key, "-")) for key in ("host", "process", "device"))
+            names = (str(each.about.get(key) or "-") for key in ("host", "process", "device"))
             made.add_row(*map(name, names), *map(line, _facts(each)), style=_COLORS.get(each.state, "dim"))
-        shards, tasks, total = record.n_undone(), record.n_tasks() - len(record.evaluated()), record.n_tasks()
-    console = open_console()
-    if made.rows:
-        console.print(made)
-    else:
-        console.print("nobody has worked on it yet")
-    console.print(f"{shards:,} shards with {tasks:,} of {total:,} tasks are left")
+        shards, total = record.n_undone(), record.n_tasks()
+        tasks = total - record.n_evaluated(record.about.get("plan", {}).get("settings"))
+    open_console().print(made if made.rows else "nobody has worked on it")
+    say(f"left: {tasks:,} of {total:,} tasks, in {shards:,} shards" if tasks else f"all {total:,} tasks are done")
 
 
 def _facts(worker: WorkerState) -> tuple[str, ...]:
