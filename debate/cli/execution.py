@@ -53,7 +53,7 @@ def execute(
     job = Run(
         evalset=evalset, folder=folder, evaluator=evaluator, settings=settings, retry_failed=retry_failed, fork=fork
     )
-    _end_as_on_interrupt()
+    end_as_on_interrupt()
     with Progress(model=(settings.model or next(iter(backends))) if asks_models(evaluator) else "") as progress:
         try:
             where, totals = job.execute(backends, progress)
@@ -64,7 +64,7 @@ def execute(
     return DONE if totals.statuses.get("ok", 0) == totals.tasks else DONE_WITH_FAILURES
 
 
-def _end_as_on_interrupt() -> None:
+def end_as_on_interrupt() -> None:
     """Have a termination, and a terminal that is closed, end the run as Ctrl-C does; `nohup` keeps the latter away."""
     signal.signal(signal.SIGTERM, as_interrupt)
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
