@@ -3,9 +3,9 @@
     scripts/bench fleet_ray --store URL [--repetitions 3] [--debates 120] [--workers 4] [--seed 0]
 
 The model is that of `bench crashes`: a server that answers after 20 to 100 ms and counts requests. Ray's own local
-cluster has two nodes with room for half of the workers each. `debate fleet --launcher ray` works on a run on PostgreSQL;
-when a random share of the requests has been seen (20 to 60 %), the second node is killed, a second later another is
-added, and the fleet starts the lost workers again there. Then:
+cluster has two nodes with room for half of the workers each. `debate fleet --launcher ray` works on a run on
+PostgreSQL; when a random share of the requests has been seen (20 to 60 %), the second node is killed, a second later
+another is added, and the fleet starts the lost workers again there. Then:
 
     finished    the fleet ended with exit code 0
     turns       each (task, round, agent) is in the store exactly once
@@ -32,9 +32,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.crashes import AGENTS, AT_ONCE, ROUNDS, Model, model, results, write_tasks
 from sqlalchemy import create_engine, text
 
+from benchmarks.crashes import AGENTS, AT_ONCE, ROUNDS, Model, model, results, write_tasks
 from debate.sql.connect import normalize_url
 
 LATENCY = 0.02, 0.1
@@ -60,7 +60,7 @@ class Outcome:
 
 @contextmanager
 def cluster(workers: int) -> Generator[Any]:
-    """Ray's local cluster of two nodes, the second the second is added by each repetition."""
+    """Ray's"""
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     from ray.cluster_utils import Cluster
 
