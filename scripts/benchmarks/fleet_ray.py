@@ -60,7 +60,7 @@ class Outcome:
 
 @contextmanager
 def cluster(workers: int) -> Generator[Any]:
-    """Ray's"""
+    """Ray's own cluster on this machine, with one node so far."""
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     from ray.cluster_utils import Cluster
 
