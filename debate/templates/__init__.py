@@ -303,7 +303,7 @@ def _block(pieces: Iterable[str | _Content]) -> Block:
                 segments += _split(words)
                 words = ""
             segments.append(piece)
-    return tuple(map(_segment, [*segments, *_split(words)]))
+    return Block(map(_segment, [*segments, *_split(words)]))
 
 
 def _split(words: str) -> list[tuple[str, bool]]:
