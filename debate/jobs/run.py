@@ -354,14 +354,11 @@ class _Session:
         self.watcher.finished(evaluation)
         self._report()
 
-<<<<<<< HEAD
-=======
     def _wait(self, n_under_way: int) -> None:
         if not n_under_way:
             self.watcher.waiting()
         self._report()
 
->>>>>>> h-cmd
     def _report(self, *, is_last: bool = False) -> None:
         """Tell the others now and then what was done here, and hear from them."""
         if is_last or time.monotonic() - self.reported_at >= _REPORT_SECONDS:
