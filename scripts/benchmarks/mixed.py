@@ -3,10 +3,11 @@
     scripts/bench mixed --model DIR [--tasks 100] [--slots 24] [--repetitions 3]
 
 First the mix is evaluated for real, with every reply decoded under its schema, and it is counted what came of it. Then
-two arms do the same work, interleaved, with prompts and reply lengths of that mix, from a cold prefix cache:
+three arms do the same work, interleaved, with prompts and reply lengths of that mix, from a cold prefix cache:
 
     plain    every prompt known beforehand and sent at once: nobody waits for anybody
     mixed    our engine: the evaluators ask, and go on as they are answered
+    as come  the same, but tasks begin in their order and requests leave vLLM's queue as they came
 
 Read the ratio mixed/plain of generated tokens a second: at best 1, and to be at least 0.95.
 """
@@ -19,6 +20,7 @@ import json
 import random
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +78,17 @@ class AtLength(Paced):
         return Completion(text, "stop", completion.usage)
 
 
-async def mixed(backend: Paced | Watched, tasks: Sequence[Task]) -> tuple[list[Evaluation], list[Completion]]:
+class AsTheyCome(AtLength):
+    """The same with every request of the same priority."""
+
+    async def generate(self, call: Call) -> Completion:
+        """Say nothing of what is ahead."""
+        return await super().generate(replace(call, replies_ahead=0))
+
+
+async def mixed(
+    backend: Paced | Watched, tasks: Sequence[Task], *, in_order: bool = False
+) -> tuple[list[Evaluation], list[Completion]]:
     """All tasks through runner, admission and stream, as the engine wires them."""
     completions: list[Completion] = []
     capacity = backend.capacity
@@ -88,7 +100,8 @@ async def mixed(backend: Paced | Watched, tasks: Sequence[Task]) -> tuple[list[E
     )
     kinds = evaluators()
     jobs = [EvaluationRequest(position, task, kinds[position % len(kinds)]) for position, task in enumerate(tasks)]
-    found = [evaluation async for _, evaluation in stream(runner, admission, jobs)]
+    given = iter(jobs) if in_order else jobs
+    found = [evaluation async for _, evaluation in stream(runner, admission, given)]
     return found, completions
 
 
@@ -103,7 +116,7 @@ async def plain(vllm: VLLM, requests: Sequence[Recorded]) -> list[Completion]:
 
 
 async def run(measured: Measured, tasks: list[Task], repetitions: int) -> dict[str, list[Result]]:
-    """The real mix, then both arms."""
+    """The real mix, then all arms."""
     vllm = measured.vllm
     await vllm.start()
     evaluations, completions = await mixed(Watched(vllm), tasks)
@@ -116,8 +129,11 @@ async def run(measured: Measured, tasks: list[Task], repetitions: int) -> dict[s
     async def engine() -> list[Completion]:
         return (await mixed(AtLength(vllm), tasks))[1]
 
-    results: dict[str, list[Result]] = {"plain": [], "mixed": []}
-    arms = {"plain": lambda: plain(vllm, warm.recorded), "mixed": engine}
+    async def as_come() -> list[Completion]:
+        return (await mixed(AsTheyCome(vllm), tasks, in_order=True))[1]
+
+    arms = {"plain": lambda: plain(vllm, warm.recorded), "mixed": engine, "as come": as_come}
+    results: dict[str, list[Result]] = {name: [] for name in arms}
     for repetition in range(repetitions):
         for name in list(arms)[:: -1 if repetition % 2 else 1]:
             results[name].append(await measured.arm(arms[name]))
@@ -141,7 +157,6 @@ def main() -> None:
     parser.add_argument("--tasks", type=int, default=100)
     parser.add_argument("--slots", type=int, default=24)
     parser.add_argument("--repetitions", type=int, default=3)
-    parser.add_argument("--scheduling", choices=["priority", "fcfs"], default="priority", help="vLLM's policy")
     options = parser.parse_args()
     measured = Measured(
         options.model,
@@ -149,12 +164,12 @@ def main() -> None:
         max_num_seqs=options.slots,
         enforce_eager=True,
         kv_cache_memory_bytes=2**30,
-        scheduling_policy=options.scheduling,
     )
     print(f"{options.tasks} tasks of 4 candidates: debates, values, votes and steps by turns; {options.model}")
     results = asyncio.run(run(measured, make_tasks(options.tasks, seed=3), options.repetitions))
     print_arms(results)
-    print(f"\nmixed / plain   {ratio(results['mixed'], results['plain'])}   goal: at least 0.95")
+    print(f"\nas come / plain {ratio(results['as come'], results['plain'])}")
+    print(f"mixed / plain   {ratio(results['mixed'], results['plain'])}   goal: at least 0.95")
 
 
 if __name__ == "__main__":

@@ -385,14 +385,12 @@ def main() -> None:
     parser.add_argument("--grammar", action="store_true", help="three more arms, for decoding under a schema")
     parser.add_argument("--arms", nargs="+", default=None, help="only these arms; all by default")
     parser.add_argument("--digests", nargs="+", type=int, default=[], help="compare greedy replies, so many at once")
-    parser.add_argument("--scheduling", choices=["priority", "fcfs"], default="priority", help="vLLM's policy")
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--cache-gib", type=float, default=None, help="KV cache; on GPUs vLLM's own choice by default")
     options = parser.parse_args()
     arguments: dict[str, Any] = {
         "max_model_len": 16384,
         "max_num_seqs": options.slots,
-        "scheduling_policy": options.scheduling,
     }
     if options.cache_gib is not None:
         arguments["kv_cache_memory_bytes"] = int(options.cache_gib * 2**30)
