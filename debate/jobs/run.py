@@ -252,8 +252,7 @@ class _Session:
     def prepare(self, open_files: ExitStack) -> None:
         """Bring what is recorded up to date, and divide what is left."""
         record, watcher, evaluator, settings = self.record, self.watcher, self.run.evaluator, self.settings
-        if record.is_alone:
-            record.note(settings=self.folder.kept_settings)
+        record.note(**self.folder.noted(record.about))
         if self.run.retry_failed:
             record.require_alone("--retry-failed")
             watcher.note(f"{record.reopen_failed()} tasks that failed are evaluated again")
@@ -280,9 +279,8 @@ class _Session:
 
     def run_to_the_end(self) -> None:
         """Evaluate what is left, and complete the file of results."""
-        if not self.run.prepare and (self.folder.store is not None or self.others_before.workers):
-            others = f", with {self.others_before.workers} other workers" if self.others_before.workers else ""
-            self.watcher.note(f"the run {self.record.name!r} in {self.store.place}{others}")
+        if not self.run.prepare:
+            self._say_where()
         self._complete_results()
         self.watcher.started(self.total, self.done_before)
         if self.done_before == self.total or self.run.prepare:
@@ -293,6 +291,14 @@ class _Session:
             self._complete_results()
         if self.results is None:
             self.watcher.note(f"another worker of this folder writes {self.folder.results}")
+
+    def _say_where(self) -> None:
+        """Name a run that is not the folder's own, so that processes that do not meet show; and say who is there."""
+        store, n = self.folder.store, self.others_before.workers
+        where = "" if store is None else f"the run {self.record.name!r} in {without_password(store)}"
+        others = "" if not n else f"{n} other worker{'s' if n > 1 else ''} at work on it"
+        if where or others:
+            self.watcher.note(", ".join(filter(None, [where or "this run", others])))
 
     def _complete_results(self) -> None:
         """Write the results of other processes, too."""
