@@ -252,7 +252,6 @@ class _Session:
     def prepare(self, open_files: ExitStack) -> None:
         """Bring what is recorded up to date, and divide what is left."""
         record, watcher, evaluator, settings = self.record, self.watcher, self.run.evaluator, self.settings
-        record.note(**self.folder.noted(record.about))
         if self.run.retry_failed:
             record.require_alone("--retry-failed")
             watcher.note(f"{record.reopen_failed()} tasks that failed are evaluated again")
@@ -267,6 +266,7 @@ class _Session:
             self.spent_before = record.plan(settings)
             self.others_before = record.others()
             self.budget = Budget(spent=self.spent_before, others=self.others_before.tokens)
+        record.note(**self.folder.noted(record.about), results_under=settings)
 
     def _open_results(self, open_files: ExitStack) -> ResultsFile | None:
         """The file of results; None where another process that works on the run writes it."""
@@ -279,16 +279,18 @@ class _Session:
 
     def run_to_the_end(self) -> None:
         """Evaluate what is left, and complete the file of results."""
-        if not self.run.prepare:
-            self._say_where()
-        self._complete_results()
-        self.watcher.started(self.total, self.done_before)
-        if self.done_before == self.total or self.run.prepare:
+        self._complete_results(self.done_before)
+        if self.run.prepare:
             return
-        self._restarting()
+        self._say_where()
+        self.watcher.started(self.total, self.done_before)
+        if self.done_before == self.total:
+            return
+        if self.record.n_undone():  # others may be done by now
+            self._restarting()
         with ExitStack() as open_files:
             self.results = self.results or self._open_results(open_files)
-            self._complete_results()
+            self._complete_results(self.record.n_evaluated(self.settings))
         if self.results is None:
             self.watcher.note(f"another worker of this folder writes {self.folder.results}")
 
@@ -300,9 +302,9 @@ class _Session:
         if where or others:
             self.watcher.note(", ".join(filter(None, [where or "this run", others])))
 
-    def _complete_results(self) -> None:
-        """Write the results of other processes, too."""
-        if self.results is not None and self.results.n_lines() != self.record.n_evaluated(self.settings):
+    def _complete_results(self, done: int) -> None:
+        """Write those of other processes, too; `done` is how many there are."""
+        if self.results is not None and self.results.n_lines() != done:
             self.results.rewrite(self.record.result_lines(self.settings))
 
     def _restarting(self) -> None:
