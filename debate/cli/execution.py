@@ -61,7 +61,7 @@ def execute(
         fork=fork,
         prepare=prepare,
     )
-    _end_as_on_interrupt()
+    end_as_on_interrupt()
     with Progress(model=(settings.model or next(iter(backends))) if asks_models(evaluator) else "") as progress:
         try:
             where, totals = job.execute(backends, progress)
@@ -83,7 +83,7 @@ def _say_how_to_work(folder: RunDirectory, totals: Totals) -> None:
     say("start one worker or many, each with:", shlex.join(["debate", "resume", str(folder.path)]))
 
 
-def _end_as_on_interrupt() -> None:
+def end_as_on_interrupt() -> None:
     """Have a termination, and a terminal that is closed, end the run as Ctrl-C does; `nohup` keeps the latter away."""
     signal.signal(signal.SIGTERM, as_interrupt)
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
