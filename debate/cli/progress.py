@@ -53,6 +53,7 @@ class Progress:
         self._waits = _LOADING
         self._began = time.monotonic()
         self._last_line = 0.0
+        self._last_done = 0
         self._lock = threading.Lock()
         self._bar: Bar | None = None
         self._bar_task = TaskID(0)
@@ -69,6 +70,8 @@ class Progress:
     def __exit__(self, *_: object) -> None:
         if self._bar is not None:
             self._bar.stop()
+        elif self._last_done != self._done:
+            self._show(is_due=True)
 
     def note(self, text: str) -> None:
         """Print a line that stays."""
@@ -76,7 +79,7 @@ class Progress:
 
     def started(self, total: int, done_before: int) -> None:
         """Say how many tasks there are, and how many have a result already."""
-        self._total, self.done_before = total, done_before
+        self._total, self.done_before, self._last_done = total, done_before, done_before
         if done_before:
             self.note(f"{done_before} of {total} tasks have a result already")
         if done_before < total and self._bar is not None:
@@ -148,7 +151,8 @@ class Progress:
             return
         now = time.monotonic()
         if is_due or now - self._last_line >= PLAIN_SECONDS:
-            self._last_line = now
-            is_shared = others is not None and (others.workers or others.tasks)
-            team = f" ({_counted(others.workers + 1, 'worker')}, {self._here} here)" if is_shared else ""
+            self._last_line, self._last_done = now, self._done
+            team = ""
+            if others is not None and (others.workers or others.tasks):
+                team = f" ({_counted(others.workers + 1, 'worker')}, {self._here} here)"
             self.note(f"{self._done} of {self._total} debates{team}, {doing}, {self.seconds:.0f} s")
