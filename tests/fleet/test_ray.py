@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 
 from debate.errors import ConfigError
 from debate.fleet import ray as launcher
 from debate.fleet.ray import RayLauncher
+from debate.fleet.worker import End
+from debate.store import Store
+from debate.testing import FakeServer
 from tests.postgres import postgres_database
 from tests.required import required_module
 from tests.scripts_loader import REPOSITORY
@@ -41,6 +46,22 @@ def test_a_store_that_is_a_file_is_refused_on_several_machines(monkeypatch: pyte
     monkeypatch.setattr(launcher, "connected", connected)
     with pytest.raises(ConfigError, match=r"10\.0\.0\.2 cannot share.*\n.*postgresql"):
         RayLauncher([], tmp_path, needs_one_machine=True)
+
+
+def test_a_node_without_the_folder_works_by_the_record_that_is_sent_along(tmp_path: Path) -> None:
+    (tmp_path / "tasks.jsonl").write_text('{"id": "t", "x": "Question?", "candidates": ["a", "b"]}')
+    out = tmp_path / "run"
+    with FakeServer() as server, postgres_database() as url:
+        where = ("--backend", "openai", "--base-url", f"{server.url}/v1", "--model", "judge", "--store", url)
+        command = [sys.executable, "-m", "debate", "run", str(tmp_path / "tasks.jsonl"), "--out", str(out), *where]
+        subprocess.run([*command, "--rounds", "1", "--prepare"], capture_output=True, timeout=120, check=True)
+        record = (out / "run.json").read_text()
+        shutil.rmtree(out)
+        events = list(launcher.work(1, [], str(out), record, str(tmp_path)))
+        with Store(url) as store:
+            assert store.read(str(out)).evaluated() == ["t"]
+    assert events[1:] == [End(0, ANY)]
+    assert not out.exists()
 
 
 def test_a_node_is_lost_and_another_joins_and_nothing_is_lost_or_done_twice() -> None:
