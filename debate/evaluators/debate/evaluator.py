@@ -66,8 +66,7 @@ class _Debate:
             scale=CELL_SCALE,
             history_scores=settings.history_scores,
         )
-        n_candidates = len(task.candidates)
-        self.samplings = [settings.sampling_of(persona, n_candidates) for persona in settings.personas]
+        self.samplings = settings.samplings(len(task.candidates))
         self.turns: list[Turn] = []
         self.cv: list[float] = []
         self.tokens = 0
