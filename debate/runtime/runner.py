@@ -231,6 +231,8 @@ class Runner:
             return out_of_time
 
     async def _recall(self, request: Recall, context: _EvaluationContext, here: Address) -> tuple[Memory, ...]:
+        if context.journal is None and self._memory is None:
+            return ()
         key = context.key(here)
         if context.journal is not None:
             recorded = context.journal.get(key, recall_hash(request))

@@ -142,6 +142,12 @@ class DebateSettings(PromptingEvaluator):
         """Those that were made, by the number of candidates."""
         return {}
 
+    @cached_property
+    def recalls(self) -> tuple[dict[str, Any] | None, ...]:
+        """What each persona's recalls are asked with besides their queries; None for those without a memory."""
+        memories = ((f"{self.profile_name}/{persona.name}", persona.memory) for persona in self.personas)
+        return tuple(memory and {"collections": (own,), **memory.given()} for own, memory in memories)
+
     def footprint(self, task: Task) -> Footprint:
         """Upper bound of a debate's prompts: the last one shows all turns; candidate orders share no prefix."""
         texts = [task.x, *task.background, *(candidate.text for candidate in task.candidates)]
