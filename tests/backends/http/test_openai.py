@@ -87,7 +87,8 @@ def test_a_proxy_that_the_environment_names_is_asked_except_for_hosts_without_on
     with FakeServer() as proxy, FakeServer() as server:
         monkeypatch.setenv("http_proxy", proxy.url.removeprefix("http://"))
         monkeypatch.setenv("no_proxy", "127.0.0.1")
-        answer(OpenAICompatible("tiny", "http://far.invalid/v1", retry_policy=QUICK))
+        with pytest.raises(BackendUnavailableError, match="no such path"):  # as the fake server says of a whole address
+            answer(OpenAICompatible("tiny", "http://far.invalid/v1", retry_policy=QUICK))
         answer(backend_of(server))
     assert [request.path for request in proxy.requests] == ["http://far.invalid/v1/chat/completions"]
     assert [request.path for request in server.requests] == ["/v1/chat/completions"]
