@@ -69,6 +69,8 @@ class _EvaluationContext:
     deadline: float | None = None
     """On the loop's clock."""
     task: Task | None = None
+    session: str = ""
+    """See `Call.session`."""
 
     def key(self, address: Address, attempt: int = 0) -> CallKey:
         return CallKey(address, attempt, self.journal.retry_generation(address) if self.journal else 0)
@@ -115,9 +117,10 @@ class Runner:
             BackendUnavailableError, StoreError, BudgetExceededError, RunMismatchError: when no evaluation can go on.
         """
         deadline = None if self._task_seconds is None else asyncio.get_running_loop().time() + self._task_seconds
-        context = _EvaluationContext(run or self.run, journal, deadline, task)
+        run = run or self.run
+        context = _EvaluationContext(run, journal, deadline, task, session=digest(run.seed, task.id))
         try:
-            evaluation, _ = await self._drive(checked_flow(evaluator, task, context.run), context, ())
+            evaluation, _ = await self._drive(checked_flow(evaluator, task, run), context, ())
             return check_evaluation(evaluation, task)
         except BaseException as error:
             if ends_more(error):
@@ -181,7 +184,7 @@ class Runner:
 
     async def _generate(self, request: Generate, context: _EvaluationContext, here: Address) -> Completion | Failure:
         key = context.key(here, request.attempt)
-        call = self._call(request, context.run, key.retry_generation)
+        call = self._call(request, context, key.retry_generation)
         if context.journal is not None:
             recorded = context.journal.get(key, call.prompt_hash, call.seed)
             if isinstance(recorded, Completion | Failure):
@@ -246,14 +249,14 @@ class Runner:
             await context.journal.put(key, request, memories)
         return memories
 
-    def _call(self, request: Generate, run: RunContext, generation: int) -> Call:
+    def _call(self, request: Generate, context: _EvaluationContext, generation: int) -> Call:
         """The call of a request, with a seed hashed from all that shapes the reply and from its sample key."""
         model = request.model or self._default
         if model not in self.backends:
             hint = f"the engine was given {', '.join(map(repr, self.backends))}"
             raise ConfigError(f"there is no backend for the model {model!r}", field="model", hint=hint)
         shape = digest(model, request.prompt.encoded(), ById(request.schema), request.sampling.to_dict())
-        sample = [run.seed, shape, list(request.sample_key), request.attempt]
+        sample = [context.run.seed, shape, list(request.sample_key), request.attempt]
         return Call(
             model=model,
             prompt=request.prompt,
@@ -262,6 +265,7 @@ class Runner:
             schema=request.schema,
             prompt_hash=shape,
             info=request.info,
+            session=context.session,
         )
 
 
