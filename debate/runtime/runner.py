@@ -71,6 +71,8 @@ class _EvaluationContext:
     task: Task | None = None
     session: str = ""
     """See `Call.session`."""
+    replies: int = 0
+    """Replies that it may wait for, one after the other."""
 
     def key(self, address: Address, attempt: int = 0) -> CallKey:
         return CallKey(address, attempt, self.journal.retry_generation(address) if self.journal else 0)
@@ -109,16 +111,24 @@ class Runner:
         return self._locks.setdefault((id(run), task_id), asyncio.Lock())
 
     async def evaluate(
-        self, evaluator: Evaluator, task: Task, journal: Journal | None = None, run: RunContext | None = None
+        self,
+        evaluator: Evaluator,
+        task: Task,
+        journal: Journal | None = None,
+        run: RunContext | None = None,
+        *,
+        replies: int = 0,
     ) -> Evaluation:
         """Evaluate one task. Whatever goes wrong in the evaluator becomes a failed evaluation.
+
+        `replies` is the evaluator's own bound of those that it may wait for, one after the other.
 
         Raises:
             BackendUnavailableError, StoreError, BudgetExceededError, RunMismatchError: when no evaluation can go on.
         """
         deadline = None if self._task_seconds is None else asyncio.get_running_loop().time() + self._task_seconds
         run = run or self.run
-        context = _EvaluationContext(run, journal, deadline, task, session=digest(run.seed, task.id))
+        context = _EvaluationContext(run, journal, deadline, task, digest(run.seed, task.id), replies)
         try:
             evaluation, _ = await self._drive(checked_flow(evaluator, task, run), context, ())
             return check_evaluation(evaluation, task)
@@ -184,7 +194,7 @@ class Runner:
 
     async def _generate(self, request: Generate, context: _EvaluationContext, here: Address) -> Completion | Failure:
         key = context.key(here, request.attempt)
-        call = self._call(request, context, key.retry_generation)
+        call = self._call(request, context, here, key.retry_generation)
         if context.journal is not None:
             recorded = context.journal.get(key, call.prompt_hash, call.seed)
             if isinstance(recorded, Completion | Failure):
@@ -249,7 +259,7 @@ class Runner:
             await context.journal.put(key, request, memories)
         return memories
 
-    def _call(self, request: Generate, context: _EvaluationContext, generation: int) -> Call:
+    def _call(self, request: Generate, context: _EvaluationContext, here: Address, generation: int) -> Call:
         """The call of a request, with a seed hashed from all that shapes the reply and from its sample key."""
         model = request.model or self._default
         if model not in self.backends:
@@ -266,6 +276,8 @@ class Runner:
             prompt_hash=shape,
             info=request.info,
             session=context.session,
+            # The ordinals in an address count the requests that came before on the way to it.
+            replies_ahead=max(0, context.replies - sum(here[::2])),
         )
 
 
