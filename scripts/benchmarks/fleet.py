@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import os
 import random
 import signal
@@ -53,7 +54,9 @@ from benchmarks.store import write_evalset
 from debate import load_profile
 from debate.backends import Call
 from debate.sql.connect import READ_ONLY, connect, normalize_url
-from debate.store.tables import CALLS, EVALUATIONS, TASKS
+from debate.store import Store
+from debate.store.run import StoredRun
+from debate.store.tables import CALLS, EVALUATIONS, SHARDS, TASKS
 
 AT_ONCE, TURNS = 4, 9
 STORE_KINDS = ("postgresql", "sqlite")
@@ -86,6 +89,25 @@ def call_log() -> CallLog | None:
     """The log of this worker, where the environment names a folder."""
     folder = os.environ.get("FLEET_LOG")
     return CallLog(Path(folder)) if folder else None
+
+
+def time_claims() -> None:
+    """Have this worker write down how long each of its claims took."""
+    claim = StoredRun.claim
+
+    def timed(self: StoredRun) -> Any:
+        began = time.perf_counter()
+        shard = claim(self)
+        if (log := call_log()) is not None:
+            number = "none" if shard is None else shard.number
+            log.write("claim", f"{number} {time.perf_counter() - began:.6f}")
+        return shard
+
+    StoredRun.claim = timed
+
+
+if os.environ.get("FLEET_LOG"):
+    time_claims()
 
 
 @cache
@@ -169,6 +191,16 @@ def query(store: str, statement: Any) -> list[Any]:
     try:
         with engine.connect() as connection:
             return list(connection.execute(statement).all())
+    finally:
+        engine.dispose()
+
+
+def add(store: str, table: Any, rows: list[dict[str, Any]]) -> None:
+    """Insert rows."""
+    engine = connect(normalize_url(store))
+    try:
+        with engine.begin() as connection:
+            connection.execute(table.insert(), rows)
     finally:
         engine.dispose()
 
@@ -385,21 +417,42 @@ def faults_of(fleet: Fleet, expected: dict[str, Any], outcome: Outcome, *, stric
     outcome.beyond = sum(event.what == "begin" for event in events) - outcome.turns
     if outcome.beyond > outcome.in_flight or (strict and outcome.beyond != outcome.in_flight):
         yield f"{outcome.beyond} calls beyond the turns, {outcome.in_flight} were in flight at the kills"
+    count_claims(fleet, events, outcome)
+    ((undone,),) = query(fleet.store, select(func.count()).where(~SHARDS.c.is_done))
+    if undone:
+        yield f"{undone} shards are not done"
     yield from overlaps(fleet, events)
 
 
+def count_claims(fleet: Fleet, events: Sequence[Event], outcome: Outcome) -> None:
+    """Note how many claims there were, and what share of the workers' time they took."""
+    taken = [event.about.split() for event in events if event.what == "claim"]
+    ends = {worker.process.pid: worker.killed for worker in fleet.workers}
+    lived = sum(
+        (ends[pid] or own[-1].at) - own[0].at
+        for pid in {event.worker for event in events}
+        if (own := [event for event in events if event.worker == pid])
+    )
+    outcome.shards = query(fleet.store, select(func.count()).select_from(SHARDS))[0][0]
+    outcome.claims = sum(number != "none" for number, _ in taken)
+    outcome.claim_share = sum(float(seconds) for _, seconds in taken) / lived
+
+
 def overlaps(fleet: Fleet, events: Sequence[Event]) -> Iterator[str]:
-    """The tasks that two workers worked on at the same time, as their calls say."""
+    """The shards that two workers worked on at the same time, as their calls say."""
+    plan = query(fleet.store, select(SHARDS.c.shard, SHARDS.c.first, SHARDS.c.last))
+    shard_of = {f"task-{position}": shard for shard, first, last in plan for position in range(first, last + 1)}
     killed = {worker.process.pid: worker.killed for worker in fleet.workers if worker.killed is not None}
-    spans: defaultdict[str, dict[int, tuple[float, float]]] = defaultdict(dict)
+    spans: defaultdict[int, dict[int, tuple[float, float]]] = defaultdict(dict)
     for event in events:
         if event.what in ("begin", "done"):
-            first, _ = spans[event.task].get(event.worker, (event.at, 0.0))
-            spans[event.task][event.worker] = (first, killed.get(event.worker, event.at))
-    for task, by_worker in spans.items():
+            by_worker = spans[shard_of[event.task]]
+            first, _ = by_worker.get(event.worker, (event.at, 0.0))
+            by_worker[event.worker] = (first, killed.get(event.worker, event.at))
+    for shard, by_worker in spans.items():
         ordered = sorted(by_worker.values())
         if any(after[0] < before[1] for before, after in pairwise(ordered)):
-            yield f"{task} was worked on by two at once: {by_worker}"
+            yield f"shard {shard} was worked on by two at once: {by_worker}"
 
 
 def kills(kind: str, options: argparse.Namespace, repetitions: int) -> bool:
@@ -489,6 +542,60 @@ def scale(kind: str, options: argparse.Namespace, sizes: Sequence[int], repetiti
     return True
 
 
+# ---- claims
+
+
+def only_claim(store: str, folder: Path, n: int) -> dict[str, float]:
+    """Be one of `n` processes that claim and finish shards until none is left; what came of it."""
+    with Store(store) as opened:
+        with opened.join("claims", {}) as record:
+            record.plan("claims")
+        (folder / f"{os.getpid()}.log").touch()
+        while len(list(folder.glob("*.log"))) < n:
+            time.sleep(0.02)
+        began, seconds, count = time.monotonic(), 0.0, 0
+        while record.n_undone():
+            before = time.perf_counter()
+            shard = record.claim()
+            seconds += time.perf_counter() - before
+            if shard is not None:
+                assert record.finish_shard(shard), f"{shard} was taken away"
+                count += 1
+        record.close()
+        return {"began": began, "ended": time.monotonic(), "seconds": seconds, "claims": count}
+
+
+def claims(kind: str, options: argparse.Namespace, n: int, shards: int) -> bool:
+    """Let `n` processes claim all shards of a plan; whether each was claimed once, without an error."""
+    with (
+        tempfile.TemporaryDirectory() as temporary,
+        new_store(kind, Path(temporary), options.server) as store,
+        Store(store) as opened,
+    ):
+        with opened.join("claims", {}) as record:
+            record.plan("claims")
+            row = {"run_id": 1, "claim": 0, "is_done": False}
+            add(store, SHARDS, [{**row, "shard": shard, "first": shard, "last": shard} for shard in range(shards)])
+        command = [sys.executable, __file__, "--claim", store, temporary, str(n)]
+        processes = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(n)]
+        said = [process.communicate() for process in processes]
+        times = Counter(time for (time,) in query(store, select(SHARDS.c.claim)))
+    faults = [error.decode()[-2000:] for _, error in said if error]
+    found = [json.loads(output) for output, _ in said if output]
+    if sum(each["claims"] for each in found) != shards or times != {1: shards}:
+        faults.append(f"{sum(each['claims'] for each in found)} claims of {shards} shards: {times}")
+    seconds = max(each["ended"] for each in found) - min(each["began"] for each in found)
+    waited = sum(each["seconds"] for each in found) / shards
+    print(
+        f"{kind} claims: {n} processes claimed and finished {shards:,} shards in {seconds:.1f} s, "
+        f"{shards / seconds:,.0f} per second, {1000 * waited:.1f} ms each; {len(faults)} faults",
+        *faults[:3],
+        sep="\n    ",
+        flush=True,
+    )
+    return not faults
+
+
 def main() -> int:
     """Parse the command line, run the parts, and say whether all went well."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -501,14 +608,22 @@ def main() -> int:
     parser.add_argument("--every", type=float, default=5.0, help="seconds from one kill to the next")
     parser.add_argument("--latency", type=float, nargs=2, default=(0.08, 0.14), help="of kills; seconds, from and to")
     parser.add_argument("--debates-to-scale", type=int, default=100, metavar="N", help="of each worker")
+    parser.add_argument("--claimers", type=int, default=32, help="processes that only claim")
+    parser.add_argument("--shards", type=int, default=10_000, help="that they claim")
+    parser.add_argument("--claim", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    print(options)
+    if options.claim:
+        store, folder, n = options.claim
+        print(json.dumps(only_claim(store, Path(folder), int(n))))
+        return 0
     parts = options.parts or ["kills", "scale", "claims", "sqlite"]
     fine = True
     if "kills" in parts:
         fine &= kills("postgresql", options, options.repetitions or 20)
     if "scale" in parts:
         fine &= scale("postgresql", options, (1, options.workers), options.repetitions or 3)
+    if "claims" in parts:
+        fine &= claims("postgresql", options, options.claimers, options.shards)
     if "sqlite" in parts:
         fine &= kills("sqlite", options, options.repetitions or 5)
         fine &= scale("sqlite", options, (1, 2, 4, 8), options.repetitions or 1)
