@@ -136,34 +136,60 @@ def this_process() -> str:
     return f"process {os.getpid()} on {socket.gethostname()}, since {since}"
 
 
+def is_locked(path: Path) -> bool:
+    """Whether some process holds an exclusive lock on a file, or may hold one: the file cannot be opened."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        return False
+    except OSError:
+        return True
+    finally:
+        os.close(descriptor)
+
+
 class FileLock:
-    """An exclusive lock on a file that names its holder. The operating system frees it when the process ends.
+    """A lock on a file that names its holder. The operating system frees it when the process ends.
+
+    An exclusive one excludes all others, a `shared` one exclusive ones.
 
     Raises:
         FileInUseError: at once, when another process holds it.
         StoreError: when the file cannot be opened or locked.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, shared: bool = False) -> None:
+        self._path = path
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, PRIVATE_FILE)
         except OSError as error:
             raise StoreError(f"{path}: cannot be opened: {error.strerror}") from None
+        self.lock(shared=shared)
+        with suppress(OSError):  # the lock is what counts; on a full disk it cannot say whose it is
+            os.ftruncate(self._descriptor, 0)
+            os.pwrite(self._descriptor, this_process().encode(), 0)
+
+    def lock(self, *, shared: bool) -> None:
+        """Make a lock that is held shared or exclusive. It is released where that fails, as for a new one."""
         try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(self._descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
         except OSError as error:
             holder = os.pread(self._descriptor, 500, 0).decode("utf-8", "replace")
             self.release()
             if isinstance(error, BlockingIOError):
                 raise FileInUseError(holder or "another process") from None
-            raise StoreError(f"{path}: cannot be locked: {error.strerror}") from None
-        with suppress(OSError):  # the lock is what counts; on a full disk it cannot say whose it is
-            os.ftruncate(self._descriptor, 0)
-            os.pwrite(self._descriptor, this_process().encode(), 0)
+            raise StoreError(f"{self._path}: cannot be locked: {error.strerror}") from None
 
-    def release(self) -> None:
-        """Let others take it. Safe to call twice."""
+    def release(self, *, remove: bool = False) -> None:
+        """Let others take it. Safe to call twice. `remove` deletes the file, which nobody else may want to lock."""
+        if remove:
+            self._path.unlink(missing_ok=True)
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
@@ -18,6 +18,9 @@ from debate.cli.console import open_console
 from debate.evaluation import Evaluation
 from debate.flow import Completion
 from debate.types import Usage
+
+if TYPE_CHECKING:  # it loads SQLAlchemy
+    from debate.store.workers import Others
 
 PLAIN_SECONDS = 10.0
 """Between two lines where there is no terminal."""
@@ -93,6 +96,9 @@ class Progress:
         self.failed += evaluation.status == "failed"
         self.failed_turns += len(evaluation.failures)
         self._show(is_last=self._done == self._total)
+
+    def shared(self, others: Others) -> None:
+        """Hear of the other processes that work on the run. Comes from the store's thread."""
 
     @property
     def seconds(self) -> float:

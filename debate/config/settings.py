@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self, cast, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, create_model
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, create_model
 from pydantic.fields import FieldInfo
 
 from debate.backends.base import Backend
@@ -51,6 +51,17 @@ def _seconds(value: Any) -> Any:
 
 Duration = Annotated[float, BeforeValidator(_seconds), Field(gt=0)]
 """Seconds, or text with a unit."""
+
+
+def _name(value: str) -> str:
+    if not value.strip() or not value.isprintable() or len(value) > _LONGEST_NAME:
+        raise ValueError(f"must be 1 to {_LONGEST_NAME} visible characters, got {value[:_LONGEST_NAME]!r}")
+    return value
+
+
+_LONGEST_NAME = 200
+RunName = Annotated[str, AfterValidator(_name)]
+"""How a run is called in its store."""
 
 
 def _setting(
@@ -131,6 +142,11 @@ class _RunLevel(ModelSettings):
         "Where everything is recorded: a SQLite file or postgresql://USER@HOST/NAME; by default run.sqlite in the "
         "run's folder.",
         env="DEBATE_STORE",
+    )
+    run: RunName | None = _setting(
+        None,
+        "Name of the run in its store; the folder's path by default. Processes with the same store and name share the "
+        "work.",
     )
     memory: str | None = _setting(
         None, "Memory store that agents recall from (see `debate memory`), or `built-in` for the built-in memories."

@@ -39,6 +39,7 @@ from debate.runtime.runner import Retriever, Runner
 from debate.sql.connect import normalize_url, sqlite_file, without_password
 from debate.store import Store, StoredRun
 from debate.store.queries import Totals
+from debate.store.workers import Others
 from debate.types import Task
 
 _FIRST_WAIT = 1.0
@@ -62,6 +63,9 @@ class RunListener(Protocol):
 
     def finished(self, evaluation: Evaluation) -> None:
         """A task has its result, and the result is recorded and written."""
+
+    def shared(self, others: Others) -> None:
+        """What the other processes that work on the run have done since this one began. Called from any thread."""
 
     def note(self, text: str) -> None:
         """Something that people should know."""
@@ -139,15 +143,17 @@ class Run:
 
     def _folder(self, watcher: RunListener) -> RunDirectory:
         found, store = RunDirectory.read(self.folder), self.settings.store
+        if found is not None and not self.fork:
+            found.check_name(self.settings.run)
         if found is not None and store is not None and not found.is_stored_in(store):
             if found.is_blank():
                 return replace(found, store=store, is_store_given=True)
             was = found.store or "in the folder"
             raise ConfigError(f"this run's store is {was}", field="store", hint="give another --out, or that --store")
         if self.fork:
-            found = RunDirectory.existing(self.folder).fork()
+            found = RunDirectory.existing(self.folder).fork(self.settings.run)
             watcher.note(f"this run goes on as {found.path}")
-        folder = found or RunDirectory.new(self.folder, store)
+        folder = found or RunDirectory.new(self.folder, store, self.settings.run)
         about = folder.evalset if self.evalset is None else {"path": str(self.evalset.path)}
         store, is_given = store or folder.store, folder.is_store_given or store is not None  # it may hold a password
         return RunDirectory(folder.path, folder.name, store, self.settings.given() or folder.settings, about, is_given)

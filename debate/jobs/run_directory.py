@@ -64,9 +64,9 @@ class RunDirectory:
     identity: Mapping[str, Any] | None = None
 
     @classmethod
-    def new(cls, path: Path, store: str | None = None) -> Self:
-        """A folder that holds no run yet. Its path names the run, so that two who start at once meet."""
-        return cls(path, str(path.resolve()), store)
+    def new(cls, path: Path, store: str | None = None, name: str | None = None) -> Self:
+        """A folder that holds no run yet. Without a name its path names the run, so that two who start at once meet."""
+        return cls(path, name or str(path.resolve()), store)
 
     @classmethod
     def read(cls, path: Path) -> Self | None:
@@ -220,14 +220,28 @@ class RunDirectory:
 
     @property
     def kept_settings(self) -> dict[str, Any]:
-        """The settings as they are written down: without the store, which has a place of its own, and passwords."""
-        kept = {key: value for key, value in (self.settings or {}).items() if key != "store"}
+        """The settings as they are written down: without store and name, which have their own places, and passwords."""
+        kept = {key: value for key, value in (self.settings or {}).items() if key not in ("store", "run")}
         return {**kept, **({"memory": without_password(kept["memory"])} if kept.get("memory") else {})}
 
-    def fork(self) -> RunDirectory:
-        """The next free folder beside this one: `NAME-2`, `NAME-3`, ..."""
+    def check_name(self, name: str | None) -> None:
+        """Check that the run has the name that was asked for, if any was.
+
+        Raises:
+            ConfigError: naming both.
+        """
+        if name not in (None, self.name):
+            problem = f"the folder {self.path} holds the run {self.name!r}, not {name!r}"
+            raise ConfigError(problem, field="run", hint="leave --run out to go on with it, or give another --out")
+
+    def fork(self, name: str | None = None) -> RunDirectory:
+        """The next free folder beside this one: `FOLDER-2`, `FOLDER-3`, ...; its path names the run unless `name` does.
+
+        The name of this run is its own: the other one does not take it.
+        """
         paths = (self.path.with_name(f"{self.path.name}-{number}") for number in count(2))
-        return RunDirectory.new(next(path for path in paths if not path.exists()), self.store)
+        path = next(path for path in paths if not path.exists())
+        return RunDirectory.new(path, self.store, None if name == self.name else name)
 
 
 def versions() -> dict[str, str]:

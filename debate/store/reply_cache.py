@@ -70,7 +70,7 @@ class ReplyCache:
 
         def replace(connection: Connection) -> None:
             connection.execute(delete(ReplyRow).where(ReplyRow.key == key))
-            connection.execute(REPLIES.insert(), row)
+            insert_new(connection, REPLIES, [row])  # another process may have kept one meanwhile
             insert_new(connection, TEXTS, [text_row(completion.text)])
 
         await self._database.arun(replace)

@@ -3,6 +3,8 @@
     runs ── tasks ── calls          every answer of a model or a memory, the truth from which the rest is replayed
                  └── evaluations    the result of each task, as JSON, with columns made from it for queries
                  └── turns          score matrix of each turn
+         ── shards                  what is left of its tasks, in pieces that processes claim
+         ── workers                 the processes that work on it, or did
     replies                         the cache of replies, shared by all runs of the store
     texts                           the raw replies that calls and the cache refer to, each once
 
@@ -160,6 +162,49 @@ class TurnRow(Base):
     failure: Mapped[Any | None] = mapped_column(Json)
 
 
+class ShardRow(Base):
+    """Some tasks of a run, which one worker at a time evaluates."""
+
+    __tablename__ = "shards"
+
+    run_id: Mapped[int] = mapped_column(primary_key=True)
+    shard: Mapped[int] = mapped_column(primary_key=True)
+    """From 0."""
+    first: Mapped[int]
+    """Position of its first task."""
+    last: Mapped[int]
+    """Position of its last task."""
+    worker: Mapped[int | None] = mapped_column(BigInteger)
+    """Number of the worker that claimed it last."""
+    claim: Mapped[int] = mapped_column(default=0)
+    """How often it was claimed: who finishes it says which claim that was."""
+    is_done: Mapped[bool] = mapped_column(default=False)
+
+
+Index("undone_shards", ShardRow.run_id, ShardRow.shard, postgresql_where=~ShardRow.is_done, sqlite_where=~ShardRow.is_done)
+
+
+class WorkerRow(Base):
+    """One process that works on a run. Whether it lives, its lock says."""
+
+    __tablename__ = "workers"
+
+    run_id: Mapped[int] = mapped_column(primary_key=True)
+    worker: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    """A random number, under which it holds its lock."""
+    about: Mapped[Any] = mapped_column(Json)
+    """Host, process and device."""
+    started_at: Mapped[float]
+    last_commit: Mapped[float]
+    """When it last reported that something was recorded."""
+    ended_at: Mapped[float | None]
+    """NULL for one that works, or died."""
+    tasks: Mapped[int] = mapped_column(default=0)
+    """How many it has evaluated."""
+    tokens: Mapped[int] = mapped_column(BigInteger, default=0)
+    """Prompt and completion tokens of the calls that it asked."""
+
+
 class TextRow(Base):
     """One raw reply."""
 
@@ -188,7 +233,7 @@ class ReplyRow(Base):
     hits: Mapped[int] = mapped_column(default=0)
 
 
-RUNS, TASKS, CALLS, EVALUATIONS, TURNS, TEXTS, REPLIES = map(
-    table_of, (RunRow, TaskRow, CallRow, EvaluationRow, TurnRow, TextRow, ReplyRow)
+RUNS, TASKS, CALLS, EVALUATIONS, TURNS, SHARDS, WORKERS, TEXTS, REPLIES = map(
+    table_of, (RunRow, TaskRow, CallRow, EvaluationRow, TurnRow, ShardRow, WorkerRow, TextRow, ReplyRow)
 )
 """The same tables for statements that deal in many rows."""

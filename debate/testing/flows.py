@@ -8,13 +8,16 @@ import json
 import random
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from debate.evaluation import Evaluation
 from debate.flow import Call, CallFunction, Completion, Flow, Gather, Generate, Recall, Request
 from debate.hashing import derive
 from debate.journal import Address, Answer, CallKey
 from debate.types import Failure, Memory
+
+if TYPE_CHECKING:  # it loads SQLAlchemy
+    from debate.store.workers import Others
 
 T = TypeVar("T")
 _SEPARATORS = (" > ", ">", ", ", " ")
@@ -205,6 +208,9 @@ class SilentListener:
         """Say nothing."""
 
     def finished(self, evaluation: Evaluation) -> None:
+        """Say nothing."""
+
+    def shared(self, others: Others) -> None:
         """Say nothing."""
 
     def note(self, text: str) -> None:

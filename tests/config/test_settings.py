@@ -108,6 +108,13 @@ def test_a_faulty_file_is_refused_with_line_and_key(tmp_path: Path, text: str, p
     assert place in str(refused.value)
 
 
+@pytest.mark.parametrize("name", ["", "  ", "a\nb", "\x1b[2J", "\u202egnp", "\ud800", "n" * 201])
+def test_a_run_is_named_by_a_few_visible_characters(name: str) -> None:
+    with pytest.raises(ConfigError, match=r"^command line: run: must be 1 to 200 visible characters"):
+        RunSettings.read(None, {"run": name})
+    assert RunSettings.read(None, {"run": "n" * 200}).run == "n" * 200
+
+
 def test_weights_that_sum_to_zero_are_refused_by_their_name(tmp_path: Path) -> None:
     settings = read(tmp_path, "profile: judge\nweights: {accuracy: 0, relevance: 0, completeness: 0}\n")
     with pytest.raises(ConfigError, match=r"^weights: sum to 0: at least one component must count$"):

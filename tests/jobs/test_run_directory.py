@@ -233,6 +233,46 @@ def test_a_run_in_which_something_was_recorded_refuses_other_settings(tmp_path: 
         execute(evalset, tmp_path / "out", evaluator=debates(rounds=1, mode="simultaneous"))
 
 
+# ---- the name
+
+
+def test_a_run_is_named_by_its_setting_or_else_by_its_folder(tmp_path: Path, evalset: Path) -> None:
+    shared, out = str(tmp_path / "shared.sqlite"), tmp_path / "out"
+    execute(evalset, out, store=shared, run="monday")
+    execute(evalset, tmp_path / "unnamed", store=shared)
+    assert execute(evalset, out, store=shared, script=down) == 3
+    assert execute(None, out, script=down) == 3
+    assert "run" not in (RunDirectory.existing(out).settings or {})
+    with Store(shared) as store:
+        assert store.runs() == ["monday", str(tmp_path / "unnamed")]
+
+
+def test_a_run_of_that_name_is_gone_on_with_from_another_folder(tmp_path: Path, evalset: Path) -> None:
+    shared = str(tmp_path / "shared.sqlite")
+    execute(evalset, tmp_path / "one", store=shared, run="monday")
+    assert execute(evalset, tmp_path / "two", store=shared, run="monday", script=down) == 3
+    one, two = ((tmp_path / name / "results.jsonl").read_text() for name in ("one", "two"))
+    assert sorted(one.splitlines()) == sorted(two.splitlines())
+
+
+def test_a_folder_of_another_run_is_refused_with_both_names(tmp_path: Path, evalset: Path) -> None:
+    execute(evalset, tmp_path / "out", run="monday")
+    with pytest.raises(ConfigError, match=r"run: the folder \S+/out holds the run 'monday', not 'tuesday'"):
+        execute(evalset, tmp_path / "out", run="tuesday")
+
+
+@pytest.mark.parametrize(("name", "expected"), [("monday", None), (None, None), ("tuesday", "tuesday")])
+def test_a_fork_takes_another_name_than_its_runs(
+    tmp_path: Path, evalset: Path, name: str | None, expected: str | None
+) -> None:
+    shared, judge = str(tmp_path / "shared.sqlite"), debates(rounds=1)
+    execute(evalset, tmp_path / "out", store=shared, run="monday")
+    settings = RunSettings(store=shared, run=name)
+    job = Run(evalset=EvalSet(evalset), folder=tmp_path / "out", evaluator=judge, settings=settings, fork=True)
+    where, _ = job.execute({"scripted": Scripted(reply_for, model="scripted")}, SilentListener())
+    assert (where.path, where.name) == (tmp_path / "out-2", expected or str(tmp_path / "out-2"))
+
+
 # ---- faults of the settings
 
 

@@ -133,6 +133,8 @@ def test_labels_of_an_earlier_store_are_read_anew(tmp_path: Path) -> None:
         connection.execute("ALTER TABLE evaluations DROP COLUMN verdict")
         connection.execute("ALTER TABLE evaluations DROP COLUMN chance")
         connection.execute("ALTER TABLE evaluations ADD COLUMN best INTEGER")
+        connection.execute("DROP TABLE shards")
+        connection.execute("DROP TABLE workers")
         connection.execute("UPDATE alembic_version SET version_num = '0002'")
         for position, label in enumerate(labels):
             changed = "UPDATE tasks SET data = json_set(data, '$.metadata', json(?)) WHERE position = ?"
