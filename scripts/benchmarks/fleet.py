@@ -8,9 +8,10 @@ after a latency; each worker writes down every call when it begins and when it i
 but `sqlite` run on it.
 
     kills    4 workers, 500 debates of 9 turns, 4 open at once in each, answers after 80 to 140 ms. Every 5 s a random
-             worker is killed (SIGKILL) and another started. Then:
-                 all workers ended by themselves with exit code 0, and results.jsonl is equal, by task, to that of one
-                 process that nobody disturbed (seconds apart); each (task, round, agent) is in the store once
+             worker is killed (SIGKILL) and another started, by `debate run` or `debate resume`; the workers have two
+             folders of the run between them, as if they were on two machines. Then:
+                 all workers ended by themselves with exit code 0, and results.jsonl of each folder is equal, by task,
+                 to that of one process that nobody disturbed (seconds apart); each (task, round, agent) is in the store once
                  calls beyond the turns are at most those that were begun and not in the store at the kills
                  no shard was worked by two at once: calls of two workers for it never overlap
              `claims` is the share of the workers' time that went into claims.
@@ -254,12 +255,13 @@ class Fleet:
     """Nobody gets an answer before so many have asked."""
     is_logged: bool = True
     """Whether the workers write their calls down."""
+    folders: int = 1
+    """Of the run, among which the workers are shared out in turn, as if they were on so many machines."""
     workers: list[Worker] = field(default_factory=list[Worker])
 
-    @property
-    def out(self) -> Path:
-        """The run's folder."""
-        return self.folder / "out"
+    def out(self, number: int = 0) -> Path:
+        """One of the run's folders."""
+        return self.folder / f"out{number}"
 
     @property
     def log(self) -> Path:
@@ -267,14 +269,15 @@ class Fleet:
         return self.folder / "log"
 
     def start(self, *, resume: bool = False) -> Worker:
-        """Start a worker as a user would: by `debate run`, or by `debate resume` on the run's folder."""
+        """Start a worker as a user would: by `debate run`, or by `debate resume` where its folder holds the run."""
+        out = self.out(len(self.workers) % self.folders)
         self.log.mkdir(parents=True, exist_ok=True)
         name = f"fleet-{uuid.uuid4().hex[:8]}"
         run = (
-            *("run", str(self.evalset), "--out", str(self.out), "--store", self.store, "--convergence", "none"),
-            *("--backend", "benchmarks.fleet:answer", *self.more),
+            *("run", str(self.evalset), "--out", str(out), "--store", self.store, "--run", "fleet"),
+            *("--backend", "benchmarks.fleet:answer", "--convergence", "none", *self.more),
         )
-        command = ("resume", str(self.out), "--trust") if resume else run
+        command = ("resume", str(out), "--trust") if resume and (out / "run.json").exists() else run
         errors = self.folder / f"{name}.err"
         environment = {
             **os.environ,
@@ -345,7 +348,7 @@ def undisturbed(folder: Path, evalset: Path) -> dict[str, Any]:
         fleet.wait(LONGEST)
         for fault in fleet.end():
             raise SystemExit(fault)
-        return results(fleet.out)
+        return results(fleet.out())
 
 
 # ---- kills
@@ -389,7 +392,7 @@ def disturb(fleet: Fleet, chance: random.Random, n: int, every: float, outcome: 
             break
         victim = chance.choice(alive)
         in_store = fleet.kill(victim)
-        fleet.start(resume=fleet.out.joinpath("run.json").exists() and chance.random() < 0.5)
+        fleet.start(resume=chance.random() < 0.5)
         begun = [event.about for event in events_of(fleet.log) if is_call(event, victim.process.pid)]
         outcome.kills += 1
         outcome.before_work += not begun
@@ -405,8 +408,10 @@ def is_call(event: Event, worker: int) -> bool:
 def faults_of(fleet: Fleet, expected: dict[str, Any], outcome: Outcome, *, strict: bool = True) -> Iterator[str]:
     """What is wrong with a fleet that has ended."""
     yield from fleet.end()
-    if results(fleet.out) != expected:
-        yield "results differ from those of a process that nobody disturbed"
+    for folder in range(fleet.folders):
+        if (found := results(fleet.out(folder))) != expected:
+            wrong = [task for task in expected if found.get(task) != expected[task]]
+            yield f"{len(wrong)} results of folder {folder} are not those of an undisturbed process: {wrong[:5]}"
     in_store = committed(fleet.store)
     if len(in_store) != outcome.turns or set(in_store.values()) != {1}:
         yield f"{len(in_store)} different calls in the store instead of {outcome.turns}, or one of them twice"
@@ -469,7 +474,7 @@ def kills(kind: str, options: argparse.Namespace, repetitions: int) -> bool:
             chance = random.Random(f"{options.seed} {n}")
             with (
                 new_store(kind, folder, options.server) as store,
-                fleet_of(Fleet(folder, evalset, store, tuple(options.latency))) as fleet,
+                fleet_of(Fleet(folder, evalset, store, tuple(options.latency), folders=2)) as fleet,
             ):
                 disturb(fleet, chance, options.workers, options.every, outcome)
                 outcome.faults += faults_of(fleet, expected, outcome)

@@ -241,7 +241,7 @@ class LargeRun:
         tables = self.ask("SELECT relname, pg_total_relation_size(relid) FROM pg_stat_user_tables")
         by_table = {name: round(size / self.known["turns"]) for name, size in tables}
         ((whole,),) = self.ask("SELECT pg_database_size(current_database())")
-        lines = (self.folder / self.kind / "out" / "results.jsonl").open("rb")
+        lines = (self.fleet().out() / "results.jsonl").open("rb")
         with lines:
             n_lines = sum(block.count(b"\n") for block in iter(lambda: lines.read(1 << 20), b""))
         counted = {"calls": self.count("calls"), "evaluations": self.count("evaluations"), "result_lines": n_lines}
