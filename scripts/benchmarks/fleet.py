@@ -11,7 +11,7 @@ but `sqlite` run on it.
              worker is killed (SIGKILL) and another started, by `debate run` or `debate resume`; the workers have two
              folders of the run between them, as if they were on two machines. Then:
                  all workers ended by themselves with exit code 0, and results.jsonl of each folder is equal, by task,
-                 to that of one process that nobody disturbed (seconds apart); each (task, round, agent) is in the store once
+                 to that of one process that nobody disturbed (seconds apart); each turn is in the store once
                  calls beyond the turns are at most those that were begun and not in the store at the kills
                  no shard was worked by two at once: calls of two workers for it never overlap
              `claims` is the share of the workers' time that went into claims.
@@ -47,7 +47,7 @@ from pathlib import Path
 from statistics import mean, median
 from typing import Any, NamedTuple
 
-from sqlalchemy import create_engine, func, select, text
+from sqlalchemy import create_engine, func, inspect, select, text
 
 from benchmarks.crashes import results
 from benchmarks.overhead import replies
@@ -207,7 +207,13 @@ def add(store: str, table: Any, rows: list[dict[str, Any]]) -> None:
 
 
 def committed(store: str) -> Counter[str]:
-    """The recorded calls as the logs name them, and how often each is there."""
+    """The recorded calls as the logs name them, and how often each is there; none where there are no tables yet."""
+    engine = connect(normalize_url(store))
+    try:
+        if not inspect(engine).has_table(CALLS.name):
+            return Counter()
+    finally:
+        engine.dispose()
     here = (TASKS.c.run_id == CALLS.c.run_id) & (TASKS.c.position == CALLS.c.position)
     rows = query(store, select(TASKS.c.task_id, CALLS.c.info).select_from(CALLS.join(TASKS, here)))
     return Counter(f"{task} {info['round']} {info['agent']}" for task, info in rows)
@@ -448,10 +454,10 @@ def overlaps(fleet: Fleet, events: Sequence[Event]) -> Iterator[str]:
     plan = query(fleet.store, select(SHARDS.c.shard, SHARDS.c.first, SHARDS.c.last))
     shard_of = {f"task-{position}": shard for shard, first, last in plan for position in range(first, last + 1)}
     killed = {worker.process.pid: worker.killed for worker in fleet.workers if worker.killed is not None}
-    spans: defaultdict[int, dict[int, tuple[float, float]]] = defaultdict(dict)
+    spans: defaultdict[str | int, dict[int, tuple[float, float]]] = defaultdict(dict)
     for event in events:
         if event.what in ("begin", "done"):
-            by_worker = spans[shard_of[event.task]]
+            by_worker = spans[shard_of.get(event.task, event.task)]  # of an earlier plan: the task alone
             first, _ = by_worker.get(event.worker, (event.at, 0.0))
             by_worker[event.worker] = (first, killed.get(event.worker, event.at))
     for shard, by_worker in spans.items():
@@ -622,6 +628,8 @@ def main() -> int:
         print(json.dumps(only_claim(store, Path(folder), int(n))))
         return 0
     parts = options.parts or ["kills", "scale", "claims", "sqlite"]
+    if options.server is None and {*parts} - {"sqlite"}:
+        parser.error('name a server by --server, or start one: eval "$(scripts/postgres start)"')
     fine = True
     if "kills" in parts:
         fine &= kills("postgresql", options, options.repetitions or 20)
