@@ -29,6 +29,10 @@ def _open_private(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK, PRIVATE_FILE)
 
 
+class ResultsInUseError(InputError):
+    """Another process appends to the file."""
+
+
 @dataclass(frozen=True, slots=True)
 class ResultLine:
     """One complete line of a results file, as plain data, and where it stands."""
@@ -210,7 +214,7 @@ class ResultsFile:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise InputError(
+            raise ResultsInUseError(
                 "another run is writing to this file", file=self.path, hint="wait for it, or stop it"
             ) from None
         except OSError:

@@ -4,7 +4,8 @@
     DIR/run.sqlite      the store: every answer of the model, the truth from which a run is resumed
     DIR/results.jsonl   one evaluation per line, made from the store
 
-The same run started again replays what is recorded and asks for the rest. Progress is told to a `RunListener`.
+The same run started again replays what is recorded and asks for the rest. Started while it is under way, it shares the
+work: each process claims shards of the tasks. Progress is told to a `RunListener`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ import asyncio
 import itertools
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext, suppress
+from concurrent.futures import Future
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
@@ -31,7 +33,8 @@ from debate.evaluators.base import Evaluator, check_task
 from debate.evaluators.debate import DebateEvaluator
 from debate.evaluators.vote import VoteEvaluator
 from debate.flow import Completion
-from debate.jobs.results import ResultsFile
+from debate.jobs.claimed import ClaimedTasks
+from debate.jobs.results import ResultsFile, ResultsInUseError
 from debate.jobs.run_directory import RunDirectory
 from debate.runtime.limits import Budget
 from debate.runtime.run_registry import settings_digest
@@ -43,6 +46,7 @@ from debate.store.workers import Others
 from debate.types import Task
 
 _FIRST_WAIT = 1.0
+_REPORT_SECONDS = 2.0
 _LEFT = {"backend_dead", "run_ended"}
 
 
@@ -80,6 +84,7 @@ class Run:
         settings: seed, store, memory, budgets and the like; recorded as they were given.
         retry_failed: ask again for what failed.
         fork: begin a new run beside the folder's, with those of its answers that still fit.
+        prepare: stop before anything is evaluated: the eval set is read, and the run written down.
     """
 
     evalset: EvalSet | None
@@ -88,13 +93,14 @@ class Run:
     settings: RunSettings = field(default_factory=RunSettings)
     retry_failed: bool = False
     fork: bool = False
+    prepare: bool = False
 
     def execute(self, backends: Mapping[str, Backend], watcher: RunListener) -> tuple[RunDirectory, Totals]:
         """Evaluate what has no result yet; returns where, and what the run came to.
 
         Raises:
             InputError: for a broken eval set, or a folder that holds another run; before the model is loaded.
-            RunLockedError: when another process works on this run.
+            RunLockedError: when other processes work on this run, and this one cannot join them.
             BackendUnavailableError: when the backend died more often than it may; what was finished is kept.
             BudgetExceededError: when a budget is used up; what was finished is kept.
             StoreError: when something could not be recorded; what was recorded before is kept.
@@ -108,22 +114,20 @@ class Run:
         self._check(backends, folder)
         folder.claim()
         is_new_store = folder.store is None and not Path(folder.store_url).exists()
-        try:
-            with self._open_store(folder) as store:
-                record = store.run(folder.name, identity, seed=seed)
+        with self._open_store(folder) as store, ExitStack() as open_files:
+            with store.join(folder.name, identity, seed=seed, note=watcher.note) as record:
                 session = _Session(self, backends, watcher, folder, store, record)
-                session.refuse_unknown_results()
-                session.read_evalset()
-                if self.fork and folder.is_new:
-                    session.inherit()
-                folder.write(seed=seed, today=record.context.today, identity=identity)
-                record.note(settings=folder.kept_settings)
-                session.run_to_the_end()
-                return folder, record.totals()
-        except InputError:
-            if is_new_store and folder.is_new:  # the run could not begin
-                folder.remove_store()
-            raise
+                try:
+                    session.take_tasks()
+                except InputError:
+                    if is_new_store and folder.is_new:  # the run could not begin
+                        folder.remove_store()
+                    raise
+                if folder.is_new or record.is_alone:
+                    folder.write(seed=seed, today=record.context.today, identity=identity)
+                session.prepare(open_files)
+            session.run_to_the_end()
+            return folder, record.totals()
 
     def _check(self, backends: Mapping[str, Backend], folder: RunDirectory) -> None:
         """Find the faults of the settings before anything is made."""
@@ -171,6 +175,28 @@ class _Session:
     record: StoredRun
     remarks: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     """What is odd about tasks of the eval set, with their places."""
+    settings: str = field(init=False)
+    """Digest of the evaluator's."""
+    results: ResultsFile | None = None
+    total: int = 0
+    done_before: int = 0
+    done: int = 0
+    """Tasks that were evaluated here."""
+    spent_before: int = field(init=False)
+    """Tokens that were spent before the work was divided."""
+    budget: Budget = field(init=False)
+    others_before: Others = Others(0, 0, 0)
+    reported_at: float = field(default_factory=time.monotonic)
+
+    def __post_init__(self) -> None:
+        self.settings = settings_digest(self.run.evaluator)
+
+    def take_tasks(self) -> None:
+        """Take the eval set into the run, and what a fork takes over."""
+        self.refuse_unknown_results()
+        self.read_evalset()
+        if self.run.fork and self.folder.is_new:
+            self.inherit()
 
     def refuse_unknown_results(self) -> None:
         """Check that the store knows what stands in the file of results, which is to be written anew from it."""
@@ -190,6 +216,7 @@ class _Session:
         before = self.record.about.get("evalset_digest")
         if before is not None and before == evalset.digest():
             return
+        self.record.require_alone("another eval set")
         reading, path = evalset.read(), str(evalset.path)
         try:
             tasks = self._checked(reading)
@@ -219,47 +246,81 @@ class _Session:
             count = self.record.inherit(other.read(parent.name))
         self.watcher.note(f"{count} recorded answers of {parent.path} are used where they fit")
 
-    def run_to_the_end(self) -> None:
-        """Evaluate what is left, after what is recorded was brought up to date."""
-        record, watcher, evaluator = self.record, self.watcher, self.run.evaluator
-        settings = settings_digest(evaluator)
-        with ResultsFile(self.folder.results) as results:
-            if self.run.retry_failed:
-                watcher.note(f"{record.reopen_failed()} tasks that failed are evaluated again")
-            if rescored := _rescore(record, evaluator, settings, self.backends):
-                watcher.note(f"{rescored} results are made anew from what is recorded")
-            total, done = record.n_tasks(), record.n_evaluated(settings)
-            if rescored or results.n_lines() != done or not results.is_current():
-                results.rewrite(record.result_lines(settings))
-            watcher.started(total, done)
-            if done < total:
-                self._restarting(results, settings)
+    def prepare(self, open_files: ExitStack) -> None:
+        """Bring what is recorded up to date, and divide what is left."""
+        record, watcher, evaluator, settings = self.record, self.watcher, self.run.evaluator, self.settings
+        if record.is_alone:
+            record.note(settings=self.folder.kept_settings)
+        if self.run.retry_failed:
+            record.require_alone("--retry-failed")
+            watcher.note(f"{record.reopen_failed()} tasks that failed are evaluated again")
+        rescored = record.is_alone and _rescore(record, evaluator, settings, self.backends)
+        if rescored:
+            watcher.note(f"{rescored} results are made anew from what is recorded")
+        self.total, self.done_before = record.n_tasks(), record.n_evaluated(settings)
+        self.results = self._open_results(open_files)
+        if self.results is not None and (rescored or not self.results.is_current()):
+            self.results.rewrite(record.result_lines(settings))
+        if self.done_before < self.total and not self.run.prepare:
+            self.spent_before = record.plan(settings)
+            self.others_before = record.others()
+            self.budget = Budget(spent=self.spent_before, others=self.others_before.tokens)
 
-    def _restarting(self, results: ResultsFile, settings: str) -> None:
+    def _open_results(self, open_files: ExitStack) -> ResultsFile | None:
+        """The file of results; None where another process that works on the run writes it."""
+        try:
+            return open_files.enter_context(ResultsFile(self.folder.results))
+        except ResultsInUseError:
+            if self.record.is_alone:
+                raise
+            return None
+
+    def run_to_the_end(self) -> None:
+        """Evaluate what is left, and complete the file of results."""
+        self._complete_results()
+        self.watcher.started(self.total, self.done_before)
+        if self.done_before == self.total or self.run.prepare:
+            return
+        self._restarting()
+        with ExitStack() as open_files:
+            self.results = self.results or self._open_results(open_files)
+            self._complete_results()
+
+    def _complete_results(self) -> None:
+        """Write the results of other processes, too."""
+        if self.results is not None and self.results.n_lines() != self.record.n_evaluated(self.settings):
+            self.results.rewrite(self.record.result_lines(self.settings))
+
+    def _restarting(self) -> None:
         """Work until all is done; an engine that dies is started again a few times."""
         most = self.run.settings.engine_restarts
+        tasks = ClaimedTasks(self.record, self.settings, self._report)
         for restarts in itertools.count(1):
             try:
-                return self._work(results, settings)
+                return self._work(tasks)
             except BackendUnavailableError as death:
                 if restarts > most or not death.restartable:
                     raise
                 self.watcher.note(f"the engine died: {death.message}")
                 self.watcher.note(f"it is started again ({restarts} of {most} times)")
                 time.sleep(_FIRST_WAIT * 2 ** (restarts - 1))
+            finally:
+                tasks.pause()
 
-    def _work(self, results: ResultsFile, digest: str) -> None:
+    def _work(self, tasks: ClaimedTasks) -> None:
         settings, record, evaluator = self.run.settings, self.record, self.run.evaluator
         with recalling(settings.memory, record.started_at, self.backends, self.watcher.note) as memory:
+            spent, others = self.budget.spent, self.budget.others
+            self.budget = Budget(settings.max_tokens, settings.max_seconds, spent=spent, others=others)
             engine = Engine(
                 self.backends,
                 memory=memory,
                 seed=record.context.seed,
                 max_concurrency=settings.max_concurrency,
                 today=date.fromisoformat(record.context.today),
-                on_completion=self.watcher.answered,
+                on_completion=self._answered,
                 cache=None if settings.cache is None else self.store.cache(settings.cache),
-                budget=Budget(settings.max_tokens, settings.max_seconds, spent=record.tokens_spent()),
+                budget=self.budget,
                 task_seconds=settings.task_seconds,
             )
             with engine:
@@ -267,11 +328,34 @@ class _Session:
                 self.watcher.loading()
                 engine.start()
                 self.watcher.loaded()
-                for evaluation in engine.iter_evaluate(record.pending(digest), evaluator, run=record):
+                for evaluation in engine.iter_evaluate(tasks, evaluator, run=record):
                     # What the end of the engine left behind is no result: it is evaluated when the run goes on.
                     if all(failure.reason not in _LEFT for failure in evaluation.failures):
-                        results.append(evaluation)
-                        self.watcher.finished(evaluation)
+                        self._finished(evaluation)
+                        tasks.finished(evaluation.task_id)
+
+    def _answered(self, call: Call, completion: Completion) -> None:
+        self.watcher.answered(call, completion)
+        self._report()
+
+    def _finished(self, evaluation: Evaluation) -> None:
+        if self.results is not None:
+            self.results.append(evaluation)
+        self.done += 1
+        self.watcher.finished(evaluation)
+        self._report()
+
+    def _report(self) -> None:
+        """Tell the others now and then what was done here, and hear from them."""
+        if time.monotonic() - self.reported_at >= _REPORT_SECONDS:
+            self.reported_at = time.monotonic()
+            self.record.report(self.done, self.budget.spent - self.spent_before).add_done_callback(self._heard)
+
+    def _heard(self, future: Future[Others]) -> None:
+        if future.exception() is None:  # whoever writes next meets the fault
+            now, before = future.result(), self.others_before
+            self.budget.others = now.tokens
+            self.watcher.shared(replace(now, tasks=now.tasks - before.tasks))
 
 
 def _remarks(task: Task, evaluator: Evaluator) -> Iterator[str]:

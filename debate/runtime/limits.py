@@ -95,9 +95,10 @@ class Budget:
     """Counts the tokens and seconds that a run uses; None is without limit.
 
     Args:
-        tokens: most prompt and completion tokens of all sessions of the run together.
+        tokens: most prompt and completion tokens of all sessions and processes of the run together.
         seconds: since this was made.
         spent: tokens that earlier sessions used.
+        others: tokens that other processes have used for the same run; whoever hears of more sets it anew.
     """
 
     def __init__(
@@ -106,11 +107,13 @@ class Budget:
         seconds: float | None = None,
         *,
         spent: int = 0,
+        others: int = 0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.tokens: int | None = check_value("tokens", tokens, int | None, gt=0)
         self.seconds: float | None = check_value("seconds", seconds, float | None, gt=0)
         self.spent = spent
+        self.others = others
         self._clock = clock
         self._began = clock()
 
@@ -120,8 +123,8 @@ class Budget:
         Raises:
             BudgetExceededError: when nothing is left.
         """
-        if self.tokens is not None and self.spent >= self.tokens:
-            message = f"the run's budget of {self.tokens:,} tokens is used up ({self.spent:,})"
+        if self.tokens is not None and (spent := self.spent + self.others) >= self.tokens:
+            message = f"the run's budget of {self.tokens:,} tokens is used up ({spent:,})"
             raise BudgetExceededError(message, hint=_HINT)
         if self.seconds is not None and self._clock() - self._began >= self.seconds:
             raise BudgetExceededError(f"the run's {self.seconds:g} seconds are over", hint=_HINT)

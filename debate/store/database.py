@@ -15,10 +15,12 @@ from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Engine, Table, insert
+from sqlalchemy.exc import OperationalError
 
 from debate.errors import StoreError
 from debate.sql.connect import FAULTS, connect, described, normalize_url, store_error
@@ -31,6 +33,9 @@ SCHEMA = Schema(Path(__file__).parent / "migrations", Base.metadata, head="0004"
 _HINT = "what was recorded before is kept; fix this and run the same command again to continue"
 _GROUP = 512
 """Most pieces of work that share a commit."""
+_DEADLOCK, _TRIES = "40P01", 5
+_KEEPALIVES = "SET tcp_keepalives_idle = 30; SET tcp_keepalives_interval = 10; SET tcp_keepalives_count = 3"
+"""Seconds after which a server lets go of a process whose machine is gone without a word."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +58,8 @@ class Database:
     def __init__(self, url: str) -> None:
         self.url = normalize_url(url)
         self.place = described(self.url)
+        self._is_pinned = False
+        self._pinned: Connection | None = None
         self._queue: queue.SimpleQueue[_Work | None] = queue.SimpleQueue()
         self._engine = self._opened()
         self._thread = threading.Thread(target=self._work, name="debate-store", daemon=True)
@@ -80,6 +87,10 @@ class Database:
         """Insert rows, together with what else is inserted now, and wait for the commit."""
         await asyncio.wrap_future(self._put(_Work(rows=rows)))
 
+    def pin(self) -> None:
+        """Talk over one connection to the end: once it is lost, with the locks that it holds, nothing is written."""
+        self._is_pinned = True
+
     def close(self) -> None:
         """Commit what is queued and let go. Safe to call twice."""
         if self._is_foreign:
@@ -90,6 +101,8 @@ class Database:
             self._is_closed = True
             self._queue.put(None)
         self._thread.join()
+        if self._pinned is not None:
+            self._pinned.close()
         self._engine.dispose()
 
     def _put(self, work: _Work) -> Future[Any]:
@@ -123,6 +136,22 @@ class Database:
         return engine
 
     @contextmanager
+    def _transaction(self) -> Generator[Connection]:
+        if not self._is_pinned:
+            with self._engine.begin() as connection:
+                yield connection
+            return
+        if self._pinned is None:
+            self._pinned = self._engine.connect()
+            if self._pinned.dialect.name == "postgresql":
+                with self._pinned.begin():
+                    self._pinned.exec_driver_sql(_KEEPALIVES)
+        if self._pinned.invalidated:
+            raise StoreError(f"{self.place}: the connection that held the run's locks is lost", hint=_HINT)
+        with self._pinned.begin():
+            yield self._pinned
+
+    @contextmanager
     def faults_in_words(self) -> Generator[None]:
         """A fault of the database within the block is a `StoreError` that names the place."""
         try:
@@ -146,8 +175,7 @@ class Database:
     def _commit(self, group: list[_Work]) -> None:
         """One transaction for all; where it fails, one for each, so that a fault stays with whom it belongs to."""
         try:
-            with self._engine.begin() as connection:
-                results = _done(connection, group)
+            results = self._results(group)
         except Exception as error:
             if len(group) > 1 and not isinstance(error, FAULTS):
                 for work in group:
@@ -159,6 +187,17 @@ class Database:
             return
         for work, result in zip(group, results, strict=True):
             work.done.set_result(result)
+
+    def _results(self, group: list[_Work]) -> list[Any]:
+        """Do it all in one transaction; again where that met one of another process, each of which waited for both."""
+        for tries_left in reversed(range(_TRIES)):
+            try:
+                with self._transaction() as connection:
+                    return _done(connection, group)
+            except OperationalError as error:
+                if getattr(error.orig, "sqlstate", None) != _DEADLOCK or not tries_left:
+                    raise
+        raise AssertionError("the last try returns or raises")
 
 
 def _done(connection: Connection, group: list[_Work]) -> list[Any]:
@@ -178,6 +217,8 @@ def _done(connection: Connection, group: list[_Work]) -> list[Any]:
 def _insert(connection: Connection, waiting: dict[Table, list[Mapping[str, Any]]]) -> None:
     for table, rows in waiting.items():
         if table.info.get("keep_first"):
+            keys = [column.name for column in table.primary_key]
+            rows = sorted(rows, key=itemgetter(*keys))  # in one order everywhere: so no two wait for each other
             insert_new(connection, table, rows)
         else:
             connection.execute(insert(table), rows)

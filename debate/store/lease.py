@@ -16,7 +16,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Protocol
 
-from sqlalchemy import URL, Connection, func, literal_column, select
+from sqlalchemy import URL, Connection, func, select, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from debate.errors import RunLockedError, StoreError
@@ -128,11 +128,9 @@ class _ServerLocks:
         return self._database.run(lambda connection: connection.execute(query).scalar())
 
 
-_LIVING = select(literal_column("objid::bigint")).select_from(
-    literal_column(
-        "pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 2 AND "
-        f"classid = {_WORKERS} AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
-    )
+_LIVING = text(
+    "SELECT CAST(objid AS bigint) FROM pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 2 AND "
+    f"classid = {_WORKERS} AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
 )
 
 
@@ -145,7 +143,7 @@ def in_use(run: str, holder: str) -> RunLockedError:
     return RunLockedError(f"the run {run!r} is in use by {holder}", hint="wait for it, or stop it; then resume the run")
 
 
-def take_lease(url: URL, run: str, recorded_holder: Callable[[], str | None]) -> ExitStack:
+def take_lease(url: URL, run: str, recorded_holder: Callable[[], str]) -> ExitStack:
     """The run lock, exclusive, of a connection of its own; held until it is closed or the process ends.
 
     `recorded_holder` is asked who holds it, where the lock cannot say.
@@ -158,12 +156,12 @@ def take_lease(url: URL, run: str, recorded_holder: Callable[[], str | None]) ->
         return _server_lease(url, run, recorded_holder)
     locks, lease = _FileLocks(sqlite_file(url), run), ExitStack()
     if not locks.take(RUN):
-        raise in_use(run, recorded_holder() or "another process")
+        raise in_use(run, recorded_holder())
     lease.callback(locks.close)
     return lease
 
 
-def _server_lease(url: URL, run: str, recorded_holder: Callable[[], str | None]) -> ExitStack:
+def _server_lease(url: URL, run: str, recorded_holder: Callable[[], str]) -> ExitStack:
     with ExitStack() as lease:
         engine = connect(url)
         lease.callback(engine.dispose)
@@ -173,5 +171,5 @@ def _server_lease(url: URL, run: str, recorded_holder: Callable[[], str | None])
         except SQLAlchemyError as error:
             raise StoreError(f"{described(url)}: {error}") from error
         if not is_ours:
-            raise in_use(run, recorded_holder() or "another process")
+            raise in_use(run, recorded_holder())
         return lease.pop_all()

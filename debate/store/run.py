@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import ExitStack
 from typing import Any, TypeVar
 
@@ -18,6 +19,7 @@ from debate.sql.connect import reading
 from debate.statistics import Accuracy
 from debate.store.database import Database
 from debate.store.fork import calls_after, take_over
+from debate.store.lease import run_locks
 from debate.store.queries import (
     Totals,
     accuracy_by_group,
@@ -28,9 +30,11 @@ from debate.store.queries import (
     totals,
 )
 from debate.store.serialization import as_task, task_data
-from debate.store.tables import CALLS, EVALUATIONS, RUNS, TASKS
+from debate.store.shards import Shard, claim, finish, plan, undone
+from debate.store.tables import CALLS, EVALUATIONS, RUNS, TASKS, WORKERS
 from debate.store.task_journal import SqlTaskJournal, delete_evaluation
 from debate.store.tasks import add_task, add_tasks
+from debate.store.workers import Others, Worker, WorkerState, worker_states
 from debate.types import Task
 
 T = TypeVar("T")
@@ -49,7 +53,7 @@ class StoredRun:
             where tasks come one by one from the API.
     """
 
-    def __init__(self, database: Database, row: Any, lease: ExitStack | None) -> None:
+    def __init__(self, database: Database, row: Any, lease: ExitStack | None, worker: Worker | None = None) -> None:
         self.name: str = row.name
         self.context = RunContext(row.seed, row.today)
         self.started_at: float = row.created_at
@@ -59,10 +63,16 @@ class StoredRun:
         self._database = database
         self._run_id: int = row.id
         self._lease = lease
+        self._worker = worker
         self._read_ahead: dict[str, SqlTaskJournal] = {}
 
+    def take_lease(self, lease: ExitStack) -> None:
+        """Close this, too, with the run."""
+        assert self._lease is not None
+        self._lease.enter_context(lease)
+
     def close(self) -> None:
-        """Let others work on the run."""
+        """Let others work on the run. Safe to call twice."""
         if self._lease is not None:
             self._lease.close()
 
@@ -72,6 +82,80 @@ class StoredRun:
             self.about = noted
             here = update(RUNS).where(RUNS.c.id == self._run_id).values(about=noted)
             self._database.run(lambda connection: connection.execute(here))
+
+    # ---- work that is shared: for a run that was joined
+
+    @property
+    def worker(self) -> Worker:
+        """The process among those that share the run."""
+        assert self._worker is not None, "a run is shared by those that have joined it, see `Store.join`"
+        return self._worker
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether no other process worked on the run when this one joined."""
+        return self.worker.is_alone
+
+    def require_alone(self, what: str) -> None:
+        """Refuse what others must not be disturbed by: with a RunLockedError that names them."""
+        self.worker.require_alone(what)
+
+    def plan(self, settings: str) -> int:
+        """Divide what is pending under these settings into shards, or take part in what others have divided.
+
+        Returns the tokens that were spent before.
+
+        Raises:
+            RunLockedError: when others work under other settings.
+        """
+        key = {"evalset_revision": self.evalset_revision, "settings": settings}
+        planned = self.about.get("plan", {})
+        if any(planned.get(name) != value for name, value in key.items()):
+            self.require_alone("another eval set, or other weights, thresholds or rounds,")
+        if self.is_alone:
+            self._plan(key, settings)
+        self.worker.begin()
+        return self.about["plan"]["tokens_before"]
+
+    def _plan(self, key: dict[str, Any], settings: str) -> None:
+        left = self._with_evaluations().where(self._latest, ~_done_under(settings)).with_only_columns(TASKS.c.position)
+        n_left, spent = self.n_tasks() - self.n_evaluated(settings), self.tokens_spent()
+
+        def replace(connection: Connection) -> None:
+            connection.execute(delete(WORKERS).where(WORKERS.c.run_id == self._run_id))
+            plan(connection, self._run_id, left, n_left)
+
+        self._database.run(replace)
+        self.note(plan={**key, "tokens_before": spent})
+
+    def claim(self) -> Shard | None:
+        """Claim the next shard; None where none is free, or this worker holds its share."""
+        return self._database.run(lambda connection: claim(connection, self._run_id, self.worker))
+
+    def tasks_of(self, shard: Shard, settings: str) -> Iterator[Task]:
+        """The tasks of a shard that are pending under these settings, as `pending`."""
+        return self._tasks(~_done_under(settings) & TASKS.c.position.between(shard.first, shard.last), settings)
+
+    def finish_shard(self, shard: Shard) -> bool:
+        """Record that a shard is done; False where another worker has claimed it meanwhile."""
+        return self._database.run(lambda connection: finish(connection, self._run_id, shard))
+
+    def n_undone(self) -> int:
+        """How many shards are not done."""
+        return self._scalar(select(func.count()).where(undone(self._run_id)))
+
+    def report(self, tasks: int, tokens: int) -> Future[Others]:
+        """Record how much this worker has done in all, and learn what the others have."""
+        return self.worker.report(tasks, tokens)
+
+    def others(self) -> Others:
+        """What the other workers have done."""
+        return self._database.run(self.worker.others)
+
+    def workers(self) -> list[WorkerState]:
+        """All workers since the work was divided, in the order in which they began."""
+        locks = run_locks(self._database, self.name)
+        return self._database.run(lambda connection: worker_states(connection, locks, self._run_id))
 
     # ---- tasks
 
@@ -107,7 +191,7 @@ class StoredRun:
 
     def pending(self, settings: str) -> Iterator[Task]:
         """Tasks without an evaluation under these settings, in order; what is recorded of them is read along."""
-        return self._tasks(or_(EVALUATIONS.c.settings.is_(None), EVALUATIONS.c.settings != settings), settings)
+        return self._tasks(~_done_under(settings), settings)
 
     def stale(self, settings: str) -> Iterator[Task]:
         """Tasks whose evaluation was made under other settings."""
@@ -283,6 +367,11 @@ class StoredRun:
 
     def _scalar(self, query: Any) -> int:
         return self._database.run(lambda connection: connection.execute(query).scalar())  # pyright: ignore[reportReturnType]
+
+
+def _done_under(settings: str) -> ColumnElement[bool]:
+    """Evaluated under these settings; unlike `_under` it can be negated."""
+    return EVALUATIONS.c.settings.is_not(None) & (EVALUATIONS.c.settings == settings)
 
 
 def _under(settings: str | None) -> ColumnElement[bool]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Generator, Mapping
+from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Self
@@ -12,17 +12,20 @@ from uuid import uuid4
 
 from sqlalchemy import Connection, delete, insert, select, update
 
-from debate.errors import ConfigError, RunMismatchError
+from debate.errors import ConfigError, RunMismatchError, StoreError
 from debate.files import this_process
 from debate.settings import check_value
+from debate.sql.connect import sqlite_file
 from debate.store.database import Database
 from debate.store.identity import differences, prompt_identity
-from debate.store.lease import take_lease
+from debate.store.lease import RUN, SETUP, RunLocks, in_use, run_locks, take_lease
 from debate.store.queries import delete_records, has_answers
 from debate.store.reply_cache import DAY, ReplyCache
 from debate.store.run import StoredRun
 from debate.store.tables import RUNS
+from debate.store.workers import Worker, living_workers
 
+_POLL_SECONDS = 0.1
 _SHOWN = 5
 """Differences that a message lists."""
 
@@ -44,6 +47,7 @@ class Store:
     def __init__(self, url: str | Path) -> None:
         self._database = Database(str(check_value("store", url, str | Path)))
         self._leases = ExitStack()
+        self._joined = ExitStack()
 
     @property
     def place(self) -> str:
@@ -58,6 +62,7 @@ class Store:
 
     def close(self) -> None:
         """Commit what is queued and let go, of the runs that are held too. Safe to call twice."""
+        self._joined.close()
         self._database.close()
         self._leases.close()
 
@@ -71,21 +76,73 @@ class Store:
             RunLockedError: when another process holds it.
             RunMismatchError: when it was made under another identity; the message shows the differences.
         """
-        new: dict[str, Any] = {
-            "identity": prompt_identity({**identity, "seed": seed}),
-            "seed": seed,
-            "today": today or datetime.now().astimezone().date().isoformat(),
-            "about": {},
-        }
+        new = _new_run(identity, seed, today)
         with take_lease(self._database.url, name, lambda: self._holder(name)) as taken:
-            row = self._database.run(lambda connection: self._held(connection, name, new))
+            row = self._database.run(lambda connection: self._held(connection, name, new, is_alone=True))
             lease = self._leases.enter_context(taken.pop_all())
         return StoredRun(self._database, row, lease)
 
-    def _held(self, connection: Connection, name: str, new: dict[str, Any]) -> Any:
+    @contextmanager
+    def join(
+        self,
+        name: str,
+        identity: Mapping[str, Any],
+        *,
+        seed: int = 0,
+        today: str | None = None,
+        note: Callable[[str], object] = lambda text: None,
+    ) -> Generator[StoredRun]:
+        """Share the run of that name with other processes.
+
+        In the block the run is set up: other processes wait for its end. The first one there is alone, and may change
+        the run; whoever comes while others work may not, see `StoredRun.require_alone`. From `StoredRun.plan` on the
+        process is one of the run's workers, until the run or the store is closed or the process ends. The store talks
+        over one connection from now on, with which the worker dies.
+
+        Args:
+            name: of the run, as the three that follow as for `run`.
+            identity: what shapes the run's prompts.
+            seed: of a new run.
+            today: the date of a new run.
+            note: is told whom this waits for.
+
+        Raises:
+            RunLockedError: when an engine holds the run for itself.
+            RunMismatchError: as `run`.
+            StoreError: when the connection is lost, now or later.
+        """
+        self._database.pin()
+        locks = run_locks(self._database, name)
+        with ExitStack() as held:
+            held.callback(locks.close)
+            self._wait_for_setup(locks, name, note)
+            is_alone = locks.take(RUN)
+            if not is_alone and not locks.take(RUN, shared=True):
+                raise in_use(name, self._holder(name))
+            new = _new_run(identity, seed, today)
+            row = self._database.run(lambda connection: self._held(connection, name, new, is_alone=is_alone))
+            worker = Worker(self._database, locks, name, row.id, is_alone=is_alone)
+            run = StoredRun(self._database, row, ExitStack(), worker)
+            held.callback(worker.close)
+            yield run
+            worker.let_others_in()
+            run.take_lease(held.pop_all())
+            self._joined.callback(run.close)
+
+    def _wait_for_setup(self, locks: RunLocks, name: str, note: Callable[[str], object]) -> None:
+        is_told = False
+        while not locks.take(SETUP):
+            if not is_told:
+                note(f"waiting for {self._holder(name)}, which sets the run up")
+            is_told = True
+            time.sleep(_POLL_SECONDS)
+        if (file := sqlite_file(self._database.url)) is not None and not file.exists():
+            raise StoreError(f"{file}: was removed meanwhile, as its run could not begin", hint="start the run again")
+
+    def _held(self, connection: Connection, name: str, new: dict[str, Any], *, is_alone: bool) -> Any:
         row = connection.execute(select(RUNS).where(RUNS.c.name == name)).first()
         found = [] if row is None else differences(row.identity, new["identity"])
-        if row is not None and found and not has_answers(connection, row.id):
+        if row is not None and found and is_alone and not has_answers(connection, row.id):
             delete_records(connection, row.id)
             connection.execute(delete(RUNS).where(RUNS.c.id == row.id))
             row = None
@@ -127,10 +184,23 @@ class Store:
         """The cached replies; a reply is good for `ttl` seconds, None is for ever."""
         return ReplyCache(self._database, ttl)
 
-    def _holder(self, name: str) -> Any:
-        return self._database.run(
-            lambda connection: connection.execute(select(RUNS.c.holder).where(RUNS.c.name == name)).scalar()
-        )
+    def _holder(self, name: str) -> str:
+        """Who works on a run, for messages: its workers, or who took it last."""
+
+        def holder(connection: Connection) -> str | None:
+            row = connection.execute(select(RUNS.c.id, RUNS.c.holder).where(RUNS.c.name == name)).first()
+            return row and (living_workers(connection, run_locks(self._database, name), row.id) or row.holder)
+
+        return self._database.run(holder) or "another process"
+
+
+def _new_run(identity: Mapping[str, Any], seed: int, today: str | None) -> dict[str, Any]:
+    return {
+        "identity": prompt_identity({**identity, "seed": seed}),
+        "seed": seed,
+        "today": today or datetime.now().astimezone().date().isoformat(),
+        "about": {},
+    }
 
 
 def new_run_name() -> str:

@@ -181,7 +181,8 @@ class ShardRow(Base):
     is_done: Mapped[bool] = mapped_column(default=False)
 
 
-Index("undone_shards", ShardRow.run_id, ShardRow.shard, postgresql_where=~ShardRow.is_done, sqlite_where=~ShardRow.is_done)
+_UNDONE = ~ShardRow.is_done
+Index("undone_shards", ShardRow.run_id, ShardRow.shard, postgresql_where=_UNDONE, sqlite_where=_UNDONE)
 
 
 class WorkerRow(Base):

@@ -48,7 +48,7 @@ class WorkerState:
 
 
 class Worker:
-    """This process as one of those that work on a run. Made by `Store.join`, under the setup lock."""
+    """The process as one of those that work on a run. Made by `Store.join`, under the setup lock."""
 
     def __init__(self, database: Database, locks: RunLocks, run: str, run_id: int, *, is_alone: bool) -> None:
         self.number = secrets.randbelow(2**31 - 1) + 1
