@@ -277,18 +277,18 @@ class _Session:
 
     def run_to_the_end(self) -> None:
         """Evaluate what is left, and complete the file of results."""
-        self._complete_results()
+        self._complete_results(self.done_before)
         self.watcher.started(self.total, self.done_before)
-        if self.done_before == self.total or self.run.prepare:
+        if self.done_before == self.total or self.run.prepare or not self.record.n_undone():
             return
         self._restarting()
         with ExitStack() as open_files:
             self.results = self.results or self._open_results(open_files)
-            self._complete_results()
+            self._complete_results(self.record.n_evaluated(self.settings))
 
-    def _complete_results(self) -> None:
-        """Write the results of other processes, too."""
-        if self.results is not None and self.results.n_lines() != self.record.n_evaluated(self.settings):
+    def _complete_results(self, done: int) -> None:
+        """Write those of other processes, too; `done` is how many there are."""
+        if self.results is not None and self.results.n_lines() != done:
             self.results.rewrite(self.record.result_lines(self.settings))
 
     def _restarting(self) -> None:
@@ -306,6 +306,7 @@ class _Session:
                 time.sleep(_FIRST_WAIT * 2 ** (restarts - 1))
             finally:
                 tasks.pause()
+                self._report(is_last=True)
 
     def _work(self, tasks: ClaimedTasks) -> None:
         settings, record, evaluator = self.run.settings, self.record, self.run.evaluator
@@ -345,9 +346,9 @@ class _Session:
         self.watcher.finished(evaluation)
         self._report()
 
-    def _report(self) -> None:
+    def _report(self, *, is_last: bool = False) -> None:
         """Tell the others now and then what was done here, and hear from them."""
-        if time.monotonic() - self.reported_at >= _REPORT_SECONDS:
+        if is_last or time.monotonic() - self.reported_at >= _REPORT_SECONDS:
             self.reported_at = time.monotonic()
             self.record.report(self.done, self.budget.spent - self.spent_before).add_done_callback(self._heard)
 

@@ -11,8 +11,9 @@ the very connection that it writes through, so that a process that has lost its 
 
 from __future__ import annotations
 
+import glob
 from collections.abc import Callable, Collection
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -75,6 +76,9 @@ class _FileLocks:
                 self._held[name] = FileLock(self._path(name), shared=shared)
         except FileInUseError:
             return False
+        if name == RUN and not shared:  # no worker lives: these are what killed ones have left
+            for file in self._stem.parent.glob(f"{glob.escape(self._stem.name)}.[0-9]*.lock"):
+                file.unlink(missing_ok=True)
         return True
 
     def release(self, name: str) -> None:
@@ -86,7 +90,7 @@ class _FileLocks:
             self.release(name)
 
     def living(self, connection: Connection, workers: Collection[int]) -> set[int]:
-        return {each for each in workers if str(each) in self._held or is_locked(self._path(str(each)))}
+        return {each for each in workers if self._stem is None or is_locked(self._path(str(each)))}
 
     def _path(self, name: str) -> Path:
         stem = self._stem or Path()
@@ -118,7 +122,8 @@ class _ServerLocks:
 
     def close(self) -> None:
         for name in [*self._held]:
-            self.release(name)
+            with suppress(StoreError):  # they ended with the connection
+                self.release(name)
 
     def living(self, connection: Connection, workers: Collection[int]) -> set[int]:
         return set(workers) & set(connection.execute(_LIVING).scalars()) if workers else set()

@@ -42,15 +42,19 @@ def share(undone: int, workers: int) -> int:
 def plan(connection: Connection, run_id: int, pending: Select[Any], n_pending: int) -> None:
     """Divide the work anew; `pending` selects the positions."""
     connection.execute(SHARDS.delete().where(SHARDS.c.run_id == run_id))
-    positions = pending.subquery()
-    position = positions.c.position
-    number = (func.row_number().over(order_by=position) - 1) // tasks_per_shard(n_pending)
-    numbered = select(position, number.label("shard")).subquery()
-    shards = select(
-        literal(run_id), numbered.c.shard, func.min(numbered.c.position), func.max(numbered.c.position), 0, False
-    ).group_by(numbered.c.shard)
-    columns = ["run_id", "shard", "first", "last", "claim", "is_done"]
-    connection.execute(insert(SHARDS).from_select(columns, shards, include_defaults=False))
+    position = pending.subquery().c.position
+    shard = (func.row_number().over(order_by=position) - 1) // tasks_per_shard(n_pending)
+    each = select(position, shard.label("shard")).subquery().c
+    new: dict[str, Any] = {
+        "run_id": literal(run_id),
+        "shard": each.shard,
+        "first": func.min(each.position),
+        "last": func.max(each.position),
+        "claim": literal(0),
+        "is_done": literal(False),
+    }
+    rows: Any = select(*new.values()).group_by(each.shard)
+    connection.execute(insert(SHARDS).from_select(list(new), rows, include_defaults=False))
 
 
 def undone(run_id: int) -> ColumnElement[bool]:

@@ -187,11 +187,12 @@ class Store:
     def _holder(self, name: str) -> str:
         """Who works on a run, for messages: its workers, or who took it last."""
 
-        def holder(connection: Connection) -> str | None:
+        def holder(connection: Connection) -> str:
             row = connection.execute(select(RUNS.c.id, RUNS.c.holder).where(RUNS.c.name == name)).first()
-            return row and (living_workers(connection, run_locks(self._database, name), row.id) or row.holder)
+            living = "" if row is None else living_workers(connection, run_locks(self._database, name), row.id)
+            return living or (row is not None and row.holder) or "another process"
 
-        return self._database.run(holder) or "another process"
+        return self._database.run(holder)
 
 
 def _new_run(identity: Mapping[str, Any], seed: int, today: str | None) -> dict[str, Any]:

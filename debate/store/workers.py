@@ -116,13 +116,12 @@ class Worker:
         return self._locks.living(connection, list(connection.execute(here).scalars()))
 
     def close(self) -> None:
-        """Record the end, and let go of all locks; what cannot be recorded any more shows by the lock. Call it once."""
+        """Record the end; where that cannot be recorded any more, the lock shows it."""
         me = (WORKERS.c.run_id == self._run_id) & (WORKERS.c.worker == self.number)
         ended = update(WORKERS).where(me).values(ended_at=time.time())
         with suppress(StoreError):
             if self._is_working:
                 self._database.run(lambda connection: connection.execute(ended))
-            self._locks.close()
 
 
 def worker_rows(connection: Connection, run_id: int) -> list[Row[Any]]:
