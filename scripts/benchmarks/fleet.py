@@ -20,8 +20,8 @@ but `sqlite` run on it.
     claims   32 processes that only claim and finish shards of one plan.
     sqlite   kills, and turns per second of 1, 2, 4 and 8 workers, on one SQLite file.
 
-Prints a line per repetition; exit code 1 when anything of the above does not hold. `--debates`, `--workers`, `--every`
-and `--latency` make it shorter or longer.
+Prints a line per repetition; exit code 1 when anything of the above does not hold. `--debates`, `--workers`, `--every`,
+`--kills` and `--latency` make it shorter or longer.
 """
 
 from __future__ import annotations
@@ -375,8 +375,10 @@ class Outcome:
     """Calls begun and not in the store at a kill."""
     shards: int = 0
     claims: int = 0
+    in_vain: int = 0
+    """Claims that found nothing, by workers that wait for the others."""
     claim_share: float = 0.0
-    """Of the workers' time."""
+    """Of the workers' time that all claims took."""
     faults: list[str] = field(default_factory=list[str])
 
     def __str__(self) -> str:
@@ -384,16 +386,17 @@ class Outcome:
         return (
             f"{self.seconds:5.1f} s, {self.kills} kills ({self.before_work} before the first call), "
             f"{self.turns} turns, {self.beyond} calls beyond, {self.in_flight} in flight at kills, "
-            f"{self.shards} shards, {self.claims} claims in {self.claim_share:.2%} of the time: {said}"
+            f"{self.shards} shards, {self.claims} claims and {self.in_vain} in vain in {self.claim_share:.2%} of the "
+            f"time: {said}"
         )
 
 
-def disturb(fleet: Fleet, chance: random.Random, n: int, every: float, outcome: Outcome) -> None:
+def disturb(fleet: Fleet, chance: random.Random, options: argparse.Namespace, outcome: Outcome) -> None:
     """Run the fleet to its end; at every so many seconds one is killed and replaced."""
     began = time.monotonic()
-    for _ in range(n):
+    for _ in range(options.workers):
         fleet.start()
-    while not fleet.wait(every) and time.monotonic() < began + LONGEST:
+    while outcome.kills < options.kills and not fleet.wait(options.every):
         if not (alive := fleet.alive()):
             break
         victim = chance.choice(alive)
@@ -403,6 +406,7 @@ def disturb(fleet: Fleet, chance: random.Random, n: int, every: float, outcome: 
         outcome.kills += 1
         outcome.before_work += not begun
         outcome.in_flight += sum(1 for about in begun if about not in in_store)
+    fleet.wait(LONGEST)
     outcome.seconds = time.monotonic() - began
 
 
@@ -446,6 +450,7 @@ def count_claims(fleet: Fleet, events: Sequence[Event], outcome: Outcome) -> Non
     )
     outcome.shards = query(fleet.store, select(func.count()).select_from(SHARDS))[0][0]
     outcome.claims = sum(number != "none" for number, _ in taken)
+    outcome.in_vain = len(taken) - outcome.claims
     outcome.claim_share = sum(float(seconds) for _, seconds in taken) / lived
 
 
@@ -482,7 +487,7 @@ def kills(kind: str, options: argparse.Namespace, repetitions: int) -> bool:
                 new_store(kind, folder, options.server) as store,
                 fleet_of(Fleet(folder, evalset, store, tuple(options.latency), folders=2)) as fleet,
             ):
-                disturb(fleet, chance, options.workers, options.every, outcome)
+                disturb(fleet, chance, options, outcome)
                 outcome.faults += faults_of(fleet, expected, outcome)
             print(f"{kind} kills {n}: {outcome}", *outcome.faults[:5], sep="\n    ", flush=True)
     fine = sum(not outcome.faults for outcome in outcomes)
@@ -617,6 +622,7 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=4)
     parser.add_argument("--debates", type=int, default=500, help="of a repetition of kills")
     parser.add_argument("--every", type=float, default=5.0, help="seconds from one kill to the next")
+    parser.add_argument("--kills", type=int, default=12, help="most that a repetition has")
     parser.add_argument("--latency", type=float, nargs=2, default=(0.08, 0.14), help="of kills; seconds, from and to")
     parser.add_argument("--debates-to-scale", type=int, default=100, metavar="N", help="of each worker")
     parser.add_argument("--claimers", type=int, default=32, help="processes that only claim")

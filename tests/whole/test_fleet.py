@@ -28,7 +28,8 @@ def bench(*arguments: str) -> str:
 
 
 def test_workers_that_are_killed_and_replaced_finish_their_run_as_one_that_nobody_disturbs() -> None:
-    said = bench("fleet", "kills", "--debates", "80", "--every", "3", "--workers", "3", "--repetitions", "1")
+    few = ["--debates", "80", "--workers", "3", "--every", "3", "--kills", "3"]
+    said = bench("fleet", "kills", *few, "--repetitions", "1")
     assert "1 of 1 repetitions of 80 debates by 3 workers ended well and with the same results" in said
     assert " 0 kills" not in said
 
