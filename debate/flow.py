@@ -14,12 +14,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeVar, cast, get_args
 
 from debate.errors import ConfigError, ReplyError
+from debate.hashing import Encoded, canonical
 from debate.parsing.json_extract import refuse_quotation
 from debate.settings import check_settings, check_value, setting
 from debate.types import Failure, InvalidReply, Memory, Sampling, Task, Usage
@@ -45,8 +46,18 @@ class Segment(NamedTuple):
     is_content: bool
 
 
-Block = tuple[Segment, ...]
-"""A part of the prompt that is tokenized as a whole, and once."""
+class Block(tuple[Segment, ...]):
+    """A part of the prompt that is tokenized as a whole, and once. What is made of it is kept with it."""
+
+    @cached_property
+    def text(self) -> str:
+        """The segments' texts, joined."""
+        return "".join([text for text, _ in self])
+
+    @cached_property
+    def in_json(self) -> str:
+        """The text as it stands between the quotation marks of canonical JSON."""
+        return canonical(self.text)[1:-1]
 
 
 @dataclass(frozen=True)
@@ -76,18 +87,30 @@ class Prompt:
             raise ConfigError(f"must be a user message, or a system and a user message, got {roles}", field="messages")
         if not all(isinstance(message.get("content"), str) for message in messages):
             raise ConfigError("the content of a message must be a text", field="messages")
-        *system, user = ((Segment(message["content"], is_content=True),) for message in messages)
+        *system, user = (Block([Segment(message["content"], is_content=True)]) for message in messages)
         return Prompt(tuple(system), (user,))
+
+    @property
+    def said(self) -> Sequence[tuple[str, tuple[Block, ...]]]:
+        """The messages: each one's role and blocks."""
+        return [(role, blocks) for role, blocks in (("system", self.system), ("user", self.user)) if blocks]
 
     def messages(self) -> list[dict[str, str]]:
         """The prompt as chat messages, for servers that take text."""
-        said = zip(("system", "user"), (self.system, self.user), self.texts, strict=True)
-        return [{"role": role, "content": text} for role, blocks, text in said if blocks]
+        return [{"role": role, "content": join(blocks)} for role, blocks in self.said]
+
+    def encoded(self) -> Encoded:
+        """The messages as canonical JSON, of which every block makes its own once."""
+        messages: list[str] = []
+        for role, blocks in self.said:
+            text = "".join([block.in_json for block in blocks])
+            messages.append(f'{{"content":"{text}","role":{canonical(role)}}}')
+        return Encoded(f"[{','.join(messages)}]")
 
     @property
-    def contents(self) -> list[str]:
+    def contents(self) -> Iterator[str]:
         """The texts in the user message that are not the templates' own."""
-        return [segment.text for block in self.user for segment in block if segment.is_content]
+        return (text for block in self.user for text, is_content in block if is_content)
 
     @cached_property
     def texts(self) -> tuple[str, str]:
@@ -109,17 +132,18 @@ class Messages(Prompt):
     @classmethod
     def of(cls, said: Sequence[tuple[str, str]]) -> Messages:
         """Messages from pairs of role and text."""
-        blocks = tuple((Segment(text, is_content=True),) for _, text in said)
+        blocks = tuple(Block([Segment(text, is_content=True)]) for _, text in said)
         return cls((), blocks, tuple(role for role, _ in said))
 
-    def messages(self) -> list[dict[str, str]]:
+    @property
+    def said(self) -> Sequence[tuple[str, tuple[Block, ...]]]:
         """The messages as they were given."""
-        return [{"role": role, "content": join([block])} for role, block in zip(self.roles, self.user, strict=True)]
+        return [(role, (block,)) for role, block in zip(self.roles, self.user, strict=True)]
 
 
 def join(blocks: Sequence[Block]) -> str:
     """The text of some blocks."""
-    return "".join([segment.text for block in blocks for segment in block])
+    return "".join([block.text for block in blocks])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

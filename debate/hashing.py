@@ -26,24 +26,39 @@ class ById:
         return isinstance(other, ById) and self.value is other.value
 
 
+class Encoded(str):
+    """Canonical JSON that was put together elsewhere, as a part of what is hashed."""
+
+    __slots__ = ()
+
+
+canonical = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode
+"""The canonical JSON of a plain value."""
+
+
 def digest(*parts: object) -> str:
     """Hex digest of some plain values (strings, numbers, lists, dicts of these): blake2b of their canonical JSON.
 
     The canonical JSON of a part wrapped in `ById` is made once and kept.
     """
-    each = [_kept(part) if isinstance(part, ById) else _canonical(part) for part in parts]
-    return hashlib.blake2b(f"[{','.join(each)}]".encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+    return _hash(f"[{','.join(map(_encoded, parts))}]")
 
 
-def _canonical(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+def derive(*parts: object) -> int:
+    """A seed in [0, 2**31) from some plain values: small enough for every server that takes one."""
+    return int(_hash(canonical(parts))[:16], 16) & 0x7FFF_FFFF
+
+
+def _encoded(part: object) -> str:
+    if isinstance(part, Encoded):
+        return part
+    return _kept(part) if isinstance(part, ById) else canonical(part)
 
 
 @lru_cache(maxsize=128)
 def _kept(key: ById) -> str:
-    return _canonical(key.value)
+    return canonical(key.value)
 
 
-def derive(*parts: object) -> int:
-    """A seed in [0, 2**31): small enough for every server that takes one."""
-    return int(digest(*parts)[:16], 16) & 0x7FFF_FFFF
+def _hash(text: str) -> str:
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()

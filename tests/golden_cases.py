@@ -47,7 +47,7 @@ from debate.evaluators.callback import Penalty
 from debate.evaluators.steps.prompted import PromptedSteps
 from debate.evaluators.steps.reward_models import RewardModelSteps, ValueModelSteps
 from debate.evaluators.value import EarlyStop
-from debate.flow import Call, Completion, Flow, Generate, Prompt, Recall, Segment, generate
+from debate.flow import Block, Call, Completion, Flow, Generate, Prompt, Recall, Segment, generate
 from debate.parsing.values import JsonField, LabelMap, NumberLine, TagNumber
 from debate.scorers import keyword_count_errors, sorting_errors
 from debate.search import SearchResult, beam, depth_first
@@ -389,7 +389,7 @@ def combined_cases() -> Iterator[tuple[str, Case]]:
 
 def improved(engine: Engine) -> Any:
     def better(text: str) -> Flow[Any]:
-        prompt = Prompt(((Segment("Improve the text.", False),),), ((Segment(text, True),),))
+        prompt = Prompt((Block([Segment("Improve the text.", False)]),), (Block([Segment(text, True)]),))
         answer = yield from generate(
             Generate(prompt=prompt, sampling=Sampling(temperature=0.5), sample_key=("better",))
         )

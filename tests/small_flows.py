@@ -15,7 +15,7 @@ from debate import Component, DebateEvaluator, Evaluation, Persona, Profile, Sca
 from debate.backends import Call, Scripted
 from debate.errors import BackendError
 from debate.evaluators.base import Footprint, RunContext
-from debate.flow import Completion, Flow, Generate, Prompt, Segment, gather, generate
+from debate.flow import Block, Completion, Flow, Generate, Prompt, Segment, gather, generate
 from debate.testing import reply_for
 from debate.types import Failure
 
@@ -69,7 +69,7 @@ class FlowEvaluator:
 
 def ask(task: Task, text: str, **settings: Any) -> Generate:
     """A call whose prompt is `text`."""
-    prompt = Prompt(system=(), user=((Segment(text, is_content=True),),))
+    prompt = Prompt(system=(), user=(Block([Segment(text, is_content=True)]),))
     return Generate(prompt=prompt, info={"task_id": task.id, "text": text}, **settings)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import sys
 from collections.abc import Generator, Mapping
@@ -21,8 +22,9 @@ from debate.cli.console import escape_controls, say
 from debate.config.settings import ModelSettings, RunSettings, asks_models
 from debate.dataset.evalset import EvalSet
 from debate.errors import ConfigError
-from debate.jobs.run_directory import PASSWORD
+from debate.jobs.run_directory import PASSWORD, RunDirectory
 from debate.registry import asking
+from debate.store.queries import Totals
 
 
 def execute(
@@ -32,16 +34,16 @@ def execute(
     evalset: EvalSet | None,
     retry_failed: bool,
     fork: bool,
+    prepare: bool = False,
     trust: Trust | None = None,
 ) -> int:
-    """Start or continue a run, and return the exit code.
+    """Start or continue a run, or only prepare it, and return the exit code.
 
     trust: is asked about what the settings name, where they come from the run's folder.
     """
     from debate.cli.progress import Progress
     from debate.cli.summary import print_summary
     from debate.jobs.run import Run
-    from debate.jobs.run_directory import RunDirectory
 
     if (recorded := RunDirectory.read(folder)) is not None:
         settings = settings.with_methods_of(recorded.identity)
@@ -51,20 +53,37 @@ def execute(
     if trust is not None:
         trust.check_servers(settings, backends)
     job = Run(
-        evalset=evalset, folder=folder, evaluator=evaluator, settings=settings, retry_failed=retry_failed, fork=fork
+        evalset=evalset,
+        folder=folder,
+        evaluator=evaluator,
+        settings=settings,
+        retry_failed=retry_failed,
+        fork=fork,
+        prepare=prepare,
     )
-    _end_as_on_interrupt()
+    end_as_on_interrupt()
     with Progress(model=(settings.model or next(iter(backends))) if asks_models(evaluator) else "") as progress:
         try:
             where, totals = job.execute(backends, progress)
         except KeyboardInterrupt:
             progress.note(f"interrupted; run the same command again to continue, or: debate resume {folder}")
             return INTERRUPTED
+    if prepare:
+        _say_how_to_work(where, totals)
+        return DONE
     print_summary(where, totals, progress)
     return DONE if totals.statuses.get("ok", 0) == totals.tasks else DONE_WITH_FAILURES
 
 
-def _end_as_on_interrupt() -> None:
+def _say_how_to_work(folder: RunDirectory, totals: Totals) -> None:
+    """Say where a prepared run stands, and what starts workers."""
+    with folder.open_store() as store:
+        where = f"the run {folder.name!r} in {store.place}"
+    say(f"prepared: {totals.tasks:,} tasks, {totals.n_evaluated:,} of them with a result, as {where}")
+    say("start one worker or many, each with:", shlex.join(["debate", "resume", str(folder.path)]))
+
+
+def end_as_on_interrupt() -> None:
     """Have a termination, and a terminal that is closed, end the run as Ctrl-C does; `nohup` keeps the latter away."""
     signal.signal(signal.SIGTERM, as_interrupt)
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Self
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
+from rich.table import Column
 
 from debate.backends import Call
 from debate.cli.console import open_console
@@ -24,11 +25,16 @@ if TYPE_CHECKING:  # it loads SQLAlchemy
 
 PLAIN_SECONDS = 10.0
 """Between two lines where there is no terminal."""
+_LOADING = "loading the model"
 
 
 def cached_share(usage: Usage) -> float:
     """Share of the prompt tokens that were cached; 0 without any."""
     return usage.cached_tokens / usage.prompt_tokens if usage.prompt_tokens else 0.0
+
+
+def _counted(n: int, noun: str) -> str:
+    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
 
 
 class Progress:
@@ -42,23 +48,30 @@ class Progress:
         self.done_before = 0
         self._model = model
         self._total = 0
-        self._done = 0
+        self._here = 0
+        self._others: Others | None = None
+        self._waits = _LOADING
         self._began = time.monotonic()
         self._last_line = 0.0
+        self._last_done = 0
         self._lock = threading.Lock()
         self._bar: Bar | None = None
         self._bar_task = TaskID(0)
 
     def __enter__(self) -> Self:
         if self.console.is_terminal:
-            columns = (TextColumn("{task.description}", markup=False), BarColumn(bar_width=24), MofNCompleteColumn())
-            self._bar = Bar(SpinnerColumn(), *columns, TimeElapsedColumn(), console=self.console, transient=True)
+            whole = Column(no_wrap=True)  # of what must be short, the bar is shortened first
+            what = TextColumn("{task.description}", markup=False)
+            counts = (MofNCompleteColumn(table_column=whole), TimeElapsedColumn(table_column=whole))
+            self._bar = Bar(SpinnerColumn(), what, BarColumn(24), *counts, console=self.console, transient=True)
             self._bar.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._bar is not None:
             self._bar.stop()
+        elif self._last_done != self._done:
+            self._show(is_due=True)
 
     def note(self, text: str) -> None:
         """Print a line that stays."""
@@ -66,15 +79,15 @@ class Progress:
 
     def started(self, total: int, done_before: int) -> None:
         """Say how many tasks there are, and how many have a result already."""
-        self._total, self._done, self.done_before = total, done_before, done_before
+        self._total, self.done_before, self._last_done = total, done_before, done_before
         if done_before:
             self.note(f"{done_before} of {total} tasks have a result already")
         if done_before < total and self._bar is not None:
-            self._bar_task = self._bar.add_task("loading the model", total=total, completed=done_before)
+            self._bar_task = self._bar.add_task(_LOADING, total=total, completed=done_before)
 
     def loading(self) -> None:
         """Say that the model is loaded now."""
-        self._began = time.monotonic()
+        self._began, self._waits = time.monotonic(), _LOADING
         if self._model:
             self.note(f"loading {self._model}")
 
@@ -83,22 +96,33 @@ class Progress:
         if self._model:
             self.note(f"loaded in {time.monotonic() - self._began:.0f} s")
         self._began = self._last_line = time.monotonic()
+        self._waits = ""
 
     def answered(self, call: Call, completion: Completion) -> None:
         """Count a reply. Comes from the engine's thread."""
         with self._lock:
             self.usage += completion.usage
+            self._waits = ""
         self._show()
 
     def finished(self, evaluation: Evaluation) -> None:
         """Count a task."""
-        self._done += 1
+        self._here += 1
         self.failed += evaluation.status == "failed"
         self.failed_turns += len(evaluation.failures)
-        self._show(is_last=self._done == self._total)
+        self._show(is_due=self._done == self._total)
 
     def shared(self, others: Others) -> None:
-        """Hear of the other processes that work on the run. Comes from the store's thread."""
+        """Count the tasks of all workers. Comes from any thread."""
+        self._others = others
+        self._show()
+
+    def waiting(self) -> None:
+        """Say what is waited for."""
+        if self._others is not None and self._others.workers:
+            is_new, left = not self._waits, _counted(self._total - self._done, "task")
+            self._waits = f"waiting for {_counted(self._others.workers, 'worker')}, {left} left"
+            self._show(is_due=is_new)
 
     @property
     def seconds(self) -> float:
@@ -112,11 +136,23 @@ class Progress:
         failures = f", {self.failed_turns} failed turns" if self.failed_turns else ""
         return f"{used.calls} turns, {speed}, {cached_share(used):.0%} cached{failures}"
 
-    def _show(self, *, is_last: bool = False) -> None:
+    @property
+    def _done(self) -> int:
+        """Tasks that have a result, whoever made it; what others did last may be counted late."""
+        elsewhere = 0 if self._others is None else self._others.tasks
+        return min(self.done_before + self._here + elsewhere, self._total)
+
+    def _show(self, *, is_due: bool = False) -> None:
+        others, doing = self._others, self._waits or self.status()
         if self._bar is not None:
-            self._bar.update(self._bar_task, description=self.status(), completed=self._done)
+            team = f", {others.workers + 1} workers" if others and others.workers and not self._waits else ""
+            if self._bar.tasks:
+                self._bar.update(self._bar_task, description=doing + team, completed=self._done)
             return
         now = time.monotonic()
-        if is_last or now - self._last_line >= PLAIN_SECONDS:
-            self._last_line = now
-            self.note(f"{self._done} of {self._total} debates, {self.status()}, {self.seconds:.0f} s")
+        if is_due or now - self._last_line >= PLAIN_SECONDS:
+            self._last_line, self._last_done = now, self._done
+            team = ""
+            if others is not None and (others.workers or others.tasks):
+                team = f" ({_counted(others.workers + 1, 'worker')}, {self._here} here)"
+            self.note(f"{self._done} of {self._total} debates{team}, {doing}, {self.seconds:.0f} s")

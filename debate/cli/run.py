@@ -11,6 +11,8 @@ from debate.cli.flags import settings_flags
 
 _FORK = "Begin a new run beside --out, which keeps those of its answers whose prompts are the same."
 
+_PREPARE = "Only write the run down, without a model; `debate resume FOLDER`, once or many times, then does the work."
+
 
 @settings_flags()
 def run(
@@ -22,6 +24,7 @@ def run(
         bool, typer.Option("--retry-failed", help="Ask again for what failed, and only that.", rich_help_panel="Run")
     ] = False,
     fork: Annotated[bool, typer.Option("--fork", help=_FORK, rich_help_panel="Run")] = False,
+    prepare: Annotated[bool, typer.Option("--prepare", help=_PREPARE, rich_help_panel="Run")] = False,
     **flags: Any,
 ) -> None:
     """Evaluate every task of an eval set, all at once, and record every answer as it comes.
@@ -29,6 +32,8 @@ def run(
     The same command again continues where it stopped, however it stopped: a recorded answer is never asked for again.
     With other weights, thresholds or rounds, results are computed anew from what is recorded, and only what is missing
     is asked for.
+
+    Started again while it works, it shares the work: any number of processes may, on any machines that reach the store.
 
     Example: debate run tasks.jsonl --model meta-llama/Llama-3.1-8B-Instruct --rounds 2 --out runs/first
     """
@@ -39,4 +44,4 @@ def run(
     settings = RunSettings.read(config, flags)
     folder = settings.out or Path("runs") / evalset.stem
     tasks = EvalSet(evalset, settings.limit, settings.format, settings.answers, settings.columns)
-    raise typer.Exit(execute(settings, folder, evalset=tasks, retry_failed=retry_failed, fork=fork))
+    raise typer.Exit(execute(settings, folder, evalset=tasks, retry_failed=retry_failed, fork=fork, prepare=prepare))

@@ -22,10 +22,10 @@ class ClaimedTasks:
     Args:
         record: a run that was joined and planned.
         settings: digest of the evaluator's.
-        waiting: is called now and then while nothing can be claimed.
+        waiting: is called now and then while nothing can be claimed, with how many shards are under way here.
     """
 
-    def __init__(self, record: StoredRun, settings: str, waiting: Callable[[], None]) -> None:
+    def __init__(self, record: StoredRun, settings: str, waiting: Callable[[int], None]) -> None:
         self._record = record
         self._settings = settings
         self._waiting = waiting
@@ -53,7 +53,7 @@ class ClaimedTasks:
             elif not self._record.n_undone():
                 return
             else:
-                self._waiting()
+                self._waiting(len(self._left))
                 self._changed.wait(wait)
                 wait = min(2 * wait, _LONGEST_WAIT)
 

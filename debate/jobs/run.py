@@ -71,6 +71,9 @@ class RunListener(Protocol):
     def shared(self, others: Others) -> None:
         """What the other processes that work on the run have done since this one began. Called from any thread."""
 
+    def waiting(self) -> None:
+        """Nothing is left to begin here: the others have the rest. Called again and again, from any thread."""
+
     def note(self, text: str) -> None:
         """Something that people should know."""
 
@@ -277,6 +280,9 @@ class _Session:
 
     def run_to_the_end(self) -> None:
         """Evaluate what is left, and complete the file of results."""
+        if not self.run.prepare and (self.folder.store is not None or self.others_before.workers):
+            others = f", with {self.others_before.workers} other workers" if self.others_before.workers else ""
+            self.watcher.note(f"the run {self.record.name!r} in {self.store.place}{others}")
         self._complete_results(self.done_before)
         self.watcher.started(self.total, self.done_before)
         if self.done_before == self.total or self.run.prepare or not self.record.n_undone():
@@ -285,6 +291,8 @@ class _Session:
         with ExitStack() as open_files:
             self.results = self.results or self._open_results(open_files)
             self._complete_results(self.record.n_evaluated(self.settings))
+        if self.results is None:
+            self.watcher.note(f"another worker of this folder writes {self.folder.results}")
 
     def _complete_results(self, done: int) -> None:
         """Write those of other processes, too; `done` is how many there are."""
@@ -294,7 +302,7 @@ class _Session:
     def _restarting(self) -> None:
         """Work until all is done; an engine that dies is started again a few times."""
         most = self.run.settings.engine_restarts
-        tasks = ClaimedTasks(self.record, self.settings, self._report)
+        tasks = ClaimedTasks(self.record, self.settings, self._wait)
         for restarts in itertools.count(1):
             try:
                 return self._work(tasks)
@@ -344,6 +352,11 @@ class _Session:
             self.results.append(evaluation)
         self.done += 1
         self.watcher.finished(evaluation)
+        self._report()
+
+    def _wait(self, n_under_way: int) -> None:
+        if not n_under_way:
+            self.watcher.waiting()
         self._report()
 
     def _report(self, *, is_last: bool = False) -> None:

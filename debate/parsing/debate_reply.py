@@ -51,10 +51,9 @@ def parse_reply(
     comments: list[str] = []
     rows: list[tuple[float, ...]] = []
     for label in labels:
-        place = f"candidate {shown(label)}"
-        candidate = _members(candidates[label], ("comment", "scores"), place)
-        comments.append(_text(candidate["comment"], f"the comment of {place}"))
-        scores = _members(candidate["scores"], components, f"the scores of {place}", "component")
+        candidate = _members(candidates[label], ("comment", "scores"), "candidate {}", label=label)
+        comments.append(_text(candidate["comment"], "the comment of candidate {}", label))
+        scores = _members(candidate["scores"], components, "the scores of candidate {}", "component", label)
         rows.append(tuple(_score(scores[name], low, high, label, name) for name in components))
     return ParsedReply(_text(reply["overall"], "'overall'"), tuple(comments), tuple(rows))
 
@@ -92,14 +91,18 @@ def _schema(
     return object_of({"overall": bounded_text(overall_chars), "candidates": candidates})
 
 
-def _members(value: object, names: Sequence[str], place: str, kind: str = "key") -> dict[str, object]:
-    """The members of an object that has exactly these keys, each standing for a `kind`."""
+def _members(value: object, names: Sequence[str], place: str, kind: str = "key", label: str = "") -> dict[str, object]:
+    """The members of an object that has exactly these keys, each standing for a `kind`.
+
+    place: where the object stands, with `{}` for the candidate's label.
+    """
+    if isinstance(value, dict) and value.keys() == set(names):
+        return cast("dict[str, object]", value)
+    place = place.format(shown(label))
     if not isinstance(value, dict):
         raise unreadable("wrong_shape", f"Instead of an object with one member a {kind}, {place} is {shown(value)}.")
     members = cast("dict[str, object]", value)
     missing, unknown = ("wrong_shape",) * 2 if kind == "key" else (f"missing_{kind}", f"unknown_{kind}")
-    if members.keys() == set(names):
-        return members
     for name in (*names, *members):
         if name not in members:
             raise unreadable(missing, f"The {kind} {shown(name)} is missing in {place}.")
@@ -108,19 +111,20 @@ def _members(value: object, names: Sequence[str], place: str, kind: str = "key")
     return members
 
 
-def _text(value: object, place: str) -> str:
+def _text(value: object, place: str, label: str = "") -> str:
     if not isinstance(value, str):
-        raise unreadable("wrong_shape", f"Instead of a string, {place} is {shown(value)}.")
+        raise unreadable("wrong_shape", f"Instead of a string, {place.format(shown(label))} is {shown(value)}.")
     try:
         value.encode()
     except UnicodeEncodeError:
-        raise unreadable("not_unicode", f"Half a surrogate pair stands in {place}; it is no character.") from None
+        problem = f"Half a surrogate pair stands in {place.format(shown(label))}; it is no character."
+        raise unreadable("not_unicode", problem) from None
     return value
 
 
 def _score(value: object, low: float, high: float, label: str, component: str) -> float:
-    if isinstance(value, Number) and is_within(value.literal, low, high):
-        return value.value
+    if isinstance(value, Number) and (low < (number := value.value) < high or is_within(value.literal, low, high)):
+        return number
     place = f"candidate {shown(label)}, {shown(component)}"
     if not isinstance(value, Number):
         raise unreadable("not_a_number", f"The score of {place} must be a number, not {shown(value)}.")

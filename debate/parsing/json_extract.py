@@ -193,7 +193,7 @@ def _tokens(group: str) -> Iterator[object]:
         if token.lastgroup == "bracket":
             yield NonJsonToken(token[0])
         elif token.lastgroup == "number":
-            yield Number.written(token[0])
+            yield Number(token[0])
         elif token.lastgroup == "string":
             yield _unquoted(token[0])
         elif token.lastgroup == "bare":

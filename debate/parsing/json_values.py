@@ -7,23 +7,28 @@ and Infinity are tokens of their own, a duplicate key is an error.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import cast
 
 from debate.errors import ReplyError
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Number:
-    """A number as it was written. Equal to another of the same value."""
+    """A number as a JSON literal of any length writes it. Equal to another of the same value."""
 
-    literal: str = field(compare=False)
-    value: float
+    literal: str
 
-    @classmethod
-    def written(cls, literal: str) -> Number:
-        """The number that a JSON literal of any length writes; infinite where a float cannot hold it."""
-        return cls(literal, float(literal))  # not int(): it refuses long literals
+    @property
+    def value(self) -> float:
+        """The number; infinite where a float cannot hold it."""
+        return float(self.literal)  # not int(): it refuses long literals
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Number) and self.value == other.value
+
+    def __hash__(self) -> int:
+        return hash(self.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +78,8 @@ def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 _DECODER = json.JSONDecoder(
     object_pairs_hook=_unique,
-    parse_float=Number.written,
-    parse_int=Number.written,
+    parse_float=Number,
+    parse_int=Number,
     parse_constant=NonJsonToken,
     strict=False,  # a raw newline inside a string is taken as said
 )

@@ -244,7 +244,7 @@ class Runner:
         if model not in self.backends:
             hint = f"the engine was given {', '.join(map(repr, self.backends))}"
             raise ConfigError(f"there is no backend for the model {model!r}", field="model", hint=hint)
-        shape = digest(model, request.prompt.messages(), ById(request.schema), request.sampling.to_dict())
+        shape = digest(model, request.prompt.encoded(), ById(request.schema), request.sampling.to_dict())
         sample = [run.seed, shape, list(request.sample_key), request.attempt]
         return Call(
             model=model,

@@ -354,8 +354,8 @@ class StoredRun:
         """Number of tasks of the latest revision."""
         return self._scalar(select(func.count()).where(self._latest))
 
-    def n_evaluated(self, settings: str) -> int:
-        """How many of these are evaluated under these settings."""
+    def n_evaluated(self, settings: str | None = None) -> int:
+        """How many of these are evaluated under these settings, or any."""
         evaluated = self._with_evaluations().where(self._latest, _under(settings))
         return self._scalar(evaluated.with_only_columns(func.count()))
 

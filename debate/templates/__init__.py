@@ -15,10 +15,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from difflib import get_close_matches
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from traceback import walk_tb
-from typing import Any, TypeVar, cast
+from typing import Any, Literal, TypeVar, cast
 
 import jinja2
 from jinja2 import nodes
@@ -42,8 +41,11 @@ T = TypeVar("T")
 _NONCE = str(secrets.randbits(128))
 _MARK = f"\ue000{_NONCE}"
 _OPEN, _CLOSE = f"{_MARK}\ue001", f"{_MARK}\ue002"
-_DEPTH = {"\ue001": 1, "\ue002": -1}
 MAX_CHARACTERS = 4_000_000
+_TOO_LONG = f"renders more than {MAX_CHARACTERS:,} characters"
+_Content = tuple[str, Literal[True]]
+"""What an expression has printed, which becomes a segment as it is."""
+_segment = partial(tuple.__new__, Segment)  # what NamedTuple makes is slower
 
 
 class Trusted(str):
@@ -87,23 +89,28 @@ def _is_template(name: str, known: Iterable[str]) -> bool:
     return Path(name).suffix in (".j2", ".jinja", ".jinja2") or str(Path(name).with_suffix("")) in stems
 
 
-def _finalize(value: Any) -> Any:
-    if type(value) is not str:  # as most are
-        if isinstance(value, (Trusted, _Rendered, int, float)):
-            return value
-        check_plain(value)
-    return f"{_OPEN}{value}{_CLOSE}"
+def _finalize(value: Any) -> str | _Content:
+    """What an expression prints: our own words, or content."""
+    if type(value) is str:  # as most are
+        return value, True
+    if isinstance(value, (Trusted, _Rendered)):
+        return value
+    if isinstance(value, (int, float)):
+        return str(value)
+    check_plain(value)
+    return str(value), True
 
 
-def _concat(pieces: Iterable[str]) -> _Rendered:
-    """The pieces of a part, put together as they come, so that one without end is found before it is whole."""
-    left, parts, length = iter(pieces), list[str](), 0
-    for first in left:
-        parts.append(first + "".join(islice(left, 1000)))
-        length += len(parts[-1])
-        if length > MAX_CHARACTERS:
-            raise SecurityError(f"renders more than {MAX_CHARACTERS:,} characters")
-    return _Rendered("".join(parts))
+def _concat(pieces: Iterable[str | _Content]) -> _Rendered:
+    """The pieces of a part, put together with the content marked."""
+    texts = [each if isinstance(each, str) else _marked(each[0]) for each in pieces]
+    if sum(map(len, texts)) > MAX_CHARACTERS:
+        raise SecurityError(_TOO_LONG)
+    return _Rendered("".join(texts))
+
+
+def _marked(content: str) -> str:
+    return f"{_OPEN}{content}{_CLOSE}"
 
 
 class _Loader(jinja2.FileSystemLoader):
@@ -170,7 +177,7 @@ class Templates:
             TemplateError: with the file and the line, where the template does not parse, names what is not there, or
                 does what the sandbox forbids.
         """
-        block = self._guard(name, lambda: _segments(self._environment.get_template(name).render(context)))
+        block = self._guard(name, lambda: self._environment.rendered(name, context, _block))
         return self._delimiters_of(tuple(among) or (name,)).broken(block, str(context.get("delimiter", "")))
 
     def _delimiters_of(self, names: tuple[str, ...]) -> Delimiters:
@@ -278,13 +285,36 @@ class Templates:
             raise TemplateError(str(error) or type(error).__name__, file=self.path(name), line=line) from None
 
 
-def _segments(text: str) -> Block:
-    """Split rendered text at the marks. Content inside content (a macro's output) stays content.
+def _block(pieces: Iterable[str | _Content]) -> Block:
+    """The block of a rendering's pieces: contents as they are, and the words between them in one segment."""
+    segments: list[tuple[str, bool]] = []
+    words, length = "", 0
+    for piece in pieces:
+        text = piece if type(piece) is not tuple else piece[0]
+        length += len(text)
+        if length > MAX_CHARACTERS:  # asked as they come, so that a rendering without end is found before it is whole
+            raise SecurityError(_TOO_LONG)
+        if piece is text:
+            words += text
+        elif "\ue000" in text:  # perhaps made of a part that was put together
+            words += _marked(text)
+        elif text:
+            if words:
+                segments += _split(words)
+                words = ""
+            segments.append(piece)
+    return Block(map(_segment, [*segments, *_split(words)]))
+
+
+def _split(words: str) -> list[tuple[str, bool]]:
+    """Words of ours, split at the marks of the content in them. Content inside content (a macro's) stays content.
 
     Raises `ValueError` where a filter over a whole block has damaged the marks: content would pass for ours.
     """
-    segments: list[Segment] = []
-    words, *marked = text.split(_MARK)  # much faster than a regular expression
+    if "\ue000" not in words:
+        return [(words, False)] if words else []
+    segments: list[tuple[str, bool]] = []
+    words, *marked = words.split(_MARK)  # much faster than a regular expression
     depth = 0
     for each in marked:
         part = each[1:]
@@ -300,17 +330,17 @@ def _segments(text: str) -> Block:
             if words:
                 segments.append(_own(words))
                 words = ""
-            segments.append(Segment(part, is_content=True))
+            segments.append((part, True))
     if depth:
         raise ValueError("a filter cuts off what the template prints; apply it inside {{ }}")
-    return (*segments, _own(words)) if words else tuple(segments)
+    return [*segments, _own(words)] if words else segments
 
 
-def _own(words: str) -> Segment:
+def _own(words: str) -> tuple[str, bool]:
     """A piece of the template's own words."""
     if "\ue000" in words:
         raise ValueError("a filter mangles what the template prints; apply it inside {{ }}")
-    return Segment(words, is_content=False)
+    return words, False
 
 
 def _line_in(error: BaseException, path: Path) -> int | None:

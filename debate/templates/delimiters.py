@@ -155,7 +155,7 @@ class Delimiters:
         if not (word and word in said) and not any(opening in said for opening, _ in self.patterns):
             return block
         runs = [(is_content, list(run)) for is_content, run in groupby(block, lambda segment: segment.is_content)]
-        return tuple(each for is_content, run in runs for each in (self._broken(run, word) if is_content else run))
+        return Block(each for is_content, run in runs for each in (self._broken(run, word) if is_content else run))
 
     def _broken(self, run: Sequence[Segment], word: str) -> Iterator[Segment]:
         text = "".join(segment.text for segment in run)

@@ -7,7 +7,7 @@ defense: a folder of templates is code, and bounds on time and memory are no pro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from functools import wraps
 from itertools import chain
@@ -16,6 +16,7 @@ from typing import Any, ClassVar, TypeVar, cast
 import jinja2
 from jinja2 import nodes
 from jinja2.exceptions import SecurityError
+from jinja2.nativetypes import NativeCodeGenerator
 from jinja2.runtime import LoopContext
 from jinja2.sandbox import MAX_RANGE, ImmutableSandboxedEnvironment
 from jinja2.utils import pass_context
@@ -193,8 +194,24 @@ def _filtered(name: str, node: Any) -> nodes.Filter:
     return nodes.Filter(node, name, [], [], None, None, lineno=node.lineno)
 
 
+class _Code(NativeCodeGenerator):
+    """Passes on what `finalize` returns as it is, and reads a dict's item without a call."""
+
+    def _output_child_to_const(self, node: nodes.Expr, frame: Any, finalize: Any) -> Any:
+        if not isinstance(node, nodes.TemplateData):
+            raise nodes.Impossible  # is finalized when it is rendered
+        return super()._output_child_to_const(node, frame, finalize)
+
+    def visit_Getattr(self, node: nodes.Getattr, frame: Any) -> None:
+        self.write(f"(of[{node.attr!r}] if type(of := ")
+        self.visit(node.node, frame)
+        self.write(f") is dict and {node.attr!r} in of else environment.getattr(of, {node.attr!r}))")
+
+
 class Sandbox(ImmutableSandboxedEnvironment):
     """The immutable sandbox with bounds. It renders inside `bounded`."""
+
+    code_generator_class = _Code
 
     intercepted_binops = frozenset(["*", "**", "%", "+"])
     _limits: ClassVar[dict[str, float]] = {"*": 1e12, "**": 64, "%": 1e12, "+": 1e300}
@@ -210,13 +227,21 @@ class Sandbox(ImmutableSandboxedEnvironment):
         metered: Any = _Metering().visit(source)
         return super()._generate(metered.set_environment(self), *args, **options)
 
+    def rendered(self, name: str, context: Mapping[str, Any], put_together: Callable[[Iterable[Any]], T]) -> T:
+        """What a template's pieces come to, put together as they are rendered."""
+        template = self.get_template(name)
+        try:
+            return put_together(template.root_render_func(template.new_context(dict(context))))
+        except Exception:
+            self.handle_exception()
+
+    def make_globals(self, d: Mapping[str, Any] | None) -> dict[str, Any]:
+        """The names that every template knows; jinja2's own are slow to copy."""
+        return {**self.globals, **(d or {})}
+
     def getattr(self, obj: Any, attribute: str) -> Any:
         """An attribute or item of something."""
-        # What templates get is mostly dicts, and jinja2 looks there last, after an AttributeError that costs more.
-        kind: object = type(obj)  # pyright: ignore[reportUnknownVariableType]
-        if kind is dict and attribute in obj:
-            return obj[attribute]
-        if kind is LoopContext and attribute in _OF_LOOPS:
+        if type(obj) is LoopContext and attribute in _OF_LOOPS:
             return getattr(obj, attribute)
         return super().getattr(obj, attribute)
 

@@ -17,7 +17,7 @@ from debate.errors import CallError, ConfigError, EvaluatorError
 from debate.evaluation import Evaluation
 from debate.evaluators import contract
 from debate.evaluators.base import Evaluator, Footprint, check_task
-from debate.flow import Call, Completion, Prompt, RunContext, Segment
+from debate.flow import Block, Call, Completion, Prompt, RunContext, Segment
 from debate.parsing.schema import bounded_text, number_in, object_of
 from debate.runtime.runner import Runner
 from debate.testing.flows import DictJournal, Recorder, reply_for
@@ -181,7 +181,7 @@ async def _check_backend(backend: Backend, refused: str | None) -> None:
 
 
 def _call(backend: Backend, text: str, *, seed: int = 0, max_tokens: int = 32, schema: Any = None) -> Call:
-    prompt = Prompt((), ((Segment(text, is_content=True),),))
+    prompt = Prompt((), (Block([Segment(text, is_content=True)]),))
     sampling = Sampling(temperature=0.0, max_tokens=max_tokens)
     info = {"task_id": "check", "attempt": 0}
     return Call(model=backend.model, prompt=prompt, sampling=sampling, seed=seed, schema=schema, info=info)

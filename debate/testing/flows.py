@@ -213,5 +213,8 @@ class SilentListener:
     def shared(self, others: Others) -> None:
         """Say nothing."""
 
+    def waiting(self) -> None:
+        """Say nothing."""
+
     def note(self, text: str) -> None:
         """Say nothing."""

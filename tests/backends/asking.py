@@ -7,7 +7,7 @@ from typing import Any
 
 from debate.backends import Call, RetryPolicy
 from debate.backends.http.client import HTTPBackend
-from debate.flow import Completion, Prompt, Segment
+from debate.flow import Block, Completion, Prompt, Segment
 from debate.parsing.debate_reply import reply_schema
 from debate.types import Sampling, Task
 
@@ -17,7 +17,7 @@ QUICK = RetryPolicy(first_wait=0.001, longest_wait=0.01, timeout=2, deadline=8)
 
 def call_of(text: str = "Judge.", **changes: Any) -> Call:
     """A call whose user message is `text`, all of it content."""
-    prompt = Prompt(((Segment("You judge.", is_content=False),),), ((Segment(text, is_content=True),),))
+    prompt = Prompt((Block([Segment("You judge.", is_content=False)]),), (Block([Segment(text, is_content=True)]),))
     told: dict[str, Any] = {"schema": SCHEMA, "sampling": Sampling(temperature=0.5, max_tokens=64), **changes}
     return Call(model="m", prompt=prompt, seed=7, **told)
 

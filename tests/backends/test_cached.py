@@ -12,7 +12,7 @@ from debate import Engine
 from debate.backends import Call, Scripted
 from debate.backends.cached import Cached
 from debate.errors import CallError
-from debate.flow import Completion, Prompt, Segment
+from debate.flow import Block, Completion, Prompt, Segment
 from debate.store import Store
 from debate.testing import Recorder, reply_for
 from debate.types import Sampling, Usage
@@ -26,7 +26,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 def call(text: str = "x", seed: int = 1) -> Call:
-    prompt = Prompt(system=(), user=((Segment(text, is_content=True),),))
+    prompt = Prompt(system=(), user=(Block([Segment(text, is_content=True)]),))
     return Call(model="m", prompt=prompt, sampling=Sampling(), seed=seed, prompt_hash=text)
 
 

@@ -10,15 +10,15 @@ import pytest
 from debate import Engine, Sampling, Task
 from debate.backends import Call, Scripted
 from debate.errors import BackendUnavailableError, CallError
-from debate.flow import Completion, Prompt, Segment
+from debate.flow import Block, Completion, Prompt, Segment
 from debate.testing import Recorder, reply_for
 from debate.types import Usage
 from tests.small_flows import debates
 
-BLOCK = (Segment("You are asked: ", is_content=False), Segment("why?", is_content=True))
+BLOCK = Block([Segment("You are asked: ", is_content=False), Segment("why?", is_content=True)])
 CALL = Call(
     model="scripted",
-    prompt=Prompt(system=((Segment("Rules.", False),),), user=(BLOCK, BLOCK)),
+    prompt=Prompt(system=(Block([Segment("Rules.", False)]),), user=(BLOCK, BLOCK)),
     sampling=Sampling(),
     seed=7,
 )

@@ -8,7 +8,7 @@ import pytest
 
 from debate import Engine
 from debate.backends import Scripted
-from debate.flow import Completion, Flow, Generate, Prompt, Segment, generate
+from debate.flow import Block, Completion, Flow, Generate, Prompt, Segment, generate
 from debate.search.validate_improve import Improved, validate_and_improve
 
 
@@ -49,7 +49,7 @@ def test_a_validator_that_raises_leaves_validity_open() -> None:
 
 def test_an_improvement_may_ask_the_model() -> None:
     def improve(text: str) -> Flow[str]:
-        prompt = Prompt((), ((Segment(f"improve {text}", is_content=True),),))
+        prompt = Prompt((), (Block([Segment(f"improve {text}", is_content=True)]),))
         answer = yield from generate(Generate(prompt=prompt))
         assert isinstance(answer, Completion)
         return answer.text

@@ -16,7 +16,7 @@ import pytest
 
 from debate.errors import ConfigError, RunLockedError, RunMismatchError, TaskError
 from debate.evaluation import failed
-from debate.flow import Call, Completion, Prompt, Segment
+from debate.flow import Block, Call, Completion, Prompt, Segment
 from debate.journal import CallKey
 from debate.statistics import Accuracy
 from debate.store import Store, StoredRun
@@ -46,7 +46,7 @@ def pending(record: StoredRun) -> list[str]:
 
 def answered(record: StoredRun) -> StoredRun:
     """The run, in which one call of a task of its own has been answered."""
-    call = Call(model="m", prompt=Prompt(system=(), user=((Segment("?", True),),)), sampling=Sampling(), seed=1)
+    call = Call(model="m", prompt=Prompt(system=(), user=(Block([Segment("?", True)]),)), sampling=Sampling(), seed=1)
 
     async def answer() -> None:
         journal = await record.open(Task("x", ["a"], "answered"), "s")

@@ -247,5 +247,5 @@ def test_a_delimiter_that_a_macro_prints_is_the_templates_own(shown: Callable[..
 
 def test_the_printed_place_of_a_delimiter_stands_for_one_word() -> None:
     found = Delimiters.of([f"# Part {PRINTED}\n"])
-    block = (Segment("# Part 12\n# Part of it\n# Part", is_content=True),)
+    block = Block([Segment("# Part 12\n# Part of it\n# Part", is_content=True)])
     assert join([found.broken(block)]) == "#· Part 12\n# Part of it\n# Part"

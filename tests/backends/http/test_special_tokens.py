@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from debate.backends.http.special_tokens import escape_special_tokens
-from debate.flow import Prompt, Segment
+from debate.flow import Block, Prompt, Segment
 
 CONTROL = [
     "<|im_start|>", "<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<|start_header_id|>", "<|END_OF_TURN_TOKEN|>",
@@ -21,7 +21,7 @@ HARMLESS = [
 
 
 def neutral(*segments: Segment) -> tuple[str, int]:
-    messages, count = escape_special_tokens(Prompt((), (segments,)))
+    messages, count = escape_special_tokens(Prompt((), (Block(segments),)))
     return messages[0]["content"], count
 
 
@@ -49,7 +49,7 @@ def test_the_templates_own_text_is_left_as_it_is() -> None:
 
 
 def test_system_and_user_text_are_counted_together() -> None:
-    block = (content("<s>"),)
+    block = Block([content("<s>")])
     messages, count = escape_special_tokens(Prompt((block,), (block, block)))
     assert count == 3
     assert [message["role"] for message in messages] == ["system", "user"]

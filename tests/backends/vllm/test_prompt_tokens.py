@@ -45,7 +45,7 @@ def splice(tokenizer: Any) -> PromptTokenizer:
 
 
 def block(*parts: tuple[str, bool]) -> Block:
-    return tuple(Segment(text, is_content) for text, is_content in parts)
+    return Block(Segment(text, is_content) for text, is_content in parts)
 
 
 def prompt_of(text: str) -> Prompt:
