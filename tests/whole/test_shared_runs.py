@@ -204,9 +204,9 @@ def cut_off(fleet: Fleet, process: subprocess.Popen[str]) -> None:
     """Have the server end its connection, which the process learns when it writes again."""
     server = create_engine(normalize_url(fleet.store))
     with server.connect() as connection:
-        its = f"SELECT worker FROM workers WHERE about LIKE '%:{process.pid},%'"
-        query = f"SELECT pg_terminate_backend(pid) FROM pg_locks WHERE objsubid = 2 AND objid = ({its})"
-        [cut] = connection.execute(text(query)).scalars()
+        its = "SELECT worker FROM workers WHERE about LIKE :about"
+        query = text(f"SELECT pg_terminate_backend(pid) FROM pg_locks WHERE objsubid = 2 AND objid = ({its})")
+        [cut] = connection.execute(query, {"about": f"%:{process.pid},%"}).scalars()
         assert cut
     server.dispose()
 
