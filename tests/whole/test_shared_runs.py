@@ -149,10 +149,9 @@ class Fleet:
                 time.sleep(0.05)
 
     def job(self, folder: str = "alone", **more: Any) -> Run:
-        settings = RunSettings(run="r", store=self.store)
         given: dict[str, Any] = {
             "evaluator": debates(),
-            "settings": settings,
+            "settings": RunSettings(run="r", store=self.store),
             "evalset": EvalSet(self.folder / "tasks.jsonl"),
             **more,
         }
