@@ -11,6 +11,7 @@ import asyncio
 import os
 import queue
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Mapping
 from concurrent.futures import Future
@@ -34,7 +35,7 @@ SCHEMA = Schema(Path(__file__).parent / "migrations", Base.metadata, head="0004"
 _HINT = "what was recorded before is kept; fix this and run the same command again to continue"
 _GROUP = 512
 """Most pieces of work that share a commit."""
-_DEADLOCK, _TRIES = "40P01", 5
+_DEADLOCK, _TRIES, _PAUSE_SECONDS = "40P01", 5, 0.05
 _KEEPALIVES = "SET tcp_keepalives_idle = 30; SET tcp_keepalives_interval = 10; SET tcp_keepalives_count = 3"
 """Seconds after which a server lets go of a process whose machine is gone without a word."""
 
@@ -213,6 +214,7 @@ class Database:
             except OperationalError as error:
                 if getattr(error.orig, "sqlstate", None) != _DEADLOCK or not tries_left:
                     raise
+                time.sleep(_PAUSE_SECONDS)  # the other one goes first
         raise AssertionError("the last try returns or raises")
 
 
