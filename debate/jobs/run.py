@@ -288,9 +288,12 @@ class _Session:
             return
         if self.record.n_undone():  # others may be done by now
             self._restarting()
+        done = self.record.n_evaluated(self.settings)
+        if elsewhere := done - self.done_before - self.done:
+            self.watcher.shared(replace(self.record.others(), tasks=elsewhere))
         with ExitStack() as open_files:
             self.results = self.results or self._open_results(open_files)
-            self._complete_results(self.record.n_evaluated(self.settings))
+            self._complete_results(done)
         if self.results is None:
             self.watcher.note(f"another worker of this folder writes {self.folder.results}")
 
