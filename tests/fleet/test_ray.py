@@ -68,7 +68,7 @@ def test_a_node_is_lost_and_another_joins_and_nothing_is_lost_or_done_twice() ->
     """A short form of what has its figures in the benchmark."""
     required_module("ray")
     with postgres_database() as url:
-        options = ("--store", url, "--repetitions", "1", "--debates", "30", "--workers", "2")
+        options = ("--store", url, "--repetitions", "1", "--debates", "20", "--workers", "2")
         command = [sys.executable, str(REPOSITORY / "scripts" / "bench"), "fleet_ray", *options]
         done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
