@@ -214,12 +214,12 @@ class StoredRun:
             rows = connection.execute(query.order_by(TASKS.c.position).limit(_CHUNK)).all()
             return list(zip(rows, read(connection, rows), strict=True))
 
-        last = -1
-        while found := self._database.run(lambda connection, after=last: chunk(connection, after)):
-            last = found[-1][0].position
+        last, is_more = -1, True
+        while is_more:
+            found = self._database.run(lambda connection, after=last: chunk(connection, after))
             yield from found
-            if len(found) < _CHUNK:
-                return
+            if is_more := len(found) == _CHUNK:
+                last = found[-1][0].position
 
     @property
     def _latest(self) -> ColumnElement[bool]:
