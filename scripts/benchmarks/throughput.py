@@ -21,9 +21,10 @@ With --grammar, three more arms send the requests of a run that was decoded unde
     oracle, grammar         its prompts under their schemas, with vLLM's parameters made beforehand
     engine, grammar         our engine
 
-engine, grammar over oracle, grammar is what the engine costs there; oracle, grammar over oracle of its lengths is the
-grammar's own share. --digests 1 64 256 also sends the first 256 of the oracle's prompts, greedily, at most so many at
-once, and says whether the replies are the same: on a GPU they are with VLLM_BATCH_INVARIANT=1.
+It also prints the CPU that vLLM's input processor takes for a request of that run, with parameters that it checks each
+time and with ours. engine, grammar over oracle, grammar is what the engine costs there; oracle, grammar over oracle of
+its lengths is the grammar's own share. --digests 1 64 256 also sends the first 256 of the oracle's prompts, greedily,
+at most so many at once, and prints a digest of the replies: on a GPU they are equal with VLLM_BATCH_INVARIANT=1.
 """
 
 from __future__ import annotations
@@ -272,6 +273,20 @@ async def _send(vllm: VLLM, turn: Recorded) -> Completion:
     return await vllm.request(turn.ids, fixed_length(turn.n_tokens, derive(turn.task_id, turn.n_tokens)))
 
 
+def print_cost_of_checking(vllm: VLLM, request: Recorded) -> None:
+    """CPU of this process from parameters to what is sent to the engine's process, checked each time and once."""
+    from vllm import SamplingParams
+
+    names = ("temperature", "max_tokens", "seed", "structured_outputs", "output_kind")
+    checked_each_time = SamplingParams(**{name: getattr(request.params, name) for name in names})
+    prompt = {"type": "token", "prompt_token_ids": request.ids}
+    for name, params in (("each time", checked_each_time), ("once per shape", request.params)):
+        began = time.process_time()
+        for _ in range(20):
+            vllm.engine.input_processor.process_inputs("request", prompt, params, ("generate",))
+        print(f"a request's parameters, checked {name}: {(time.process_time() - began) / 20 * 1000:.2f} ms")
+
+
 def by_debate(recorded: Sequence[Recorded]) -> list[list[Recorded]]:
     """Requests of each debate in turn order; a debate's requests are recorded in their order."""
     debates: dict[str, list[Recorded]] = defaultdict(list)
@@ -307,6 +322,7 @@ async def compare(
         real_evaluator = DebateEvaluator("general", rounds=2, convergence=None, comment_chars=60, overall_chars=60)
         watched = Watched(vllm)
         await run_engine(watched, tasks, real_evaluator)
+        print_cost_of_checking(vllm, watched.recorded[0])
         arms["oracle of its lengths"] = lambda: oracle(vllm, by_debate(watched.recorded))
         arms["oracle, grammar"] = lambda: oracle_with_grammar(vllm, by_debate(watched.recorded))
         arms["engine, grammar"] = lambda: run_engine(Watched(vllm), tasks, real_evaluator)
