@@ -179,6 +179,13 @@ class Call:
     info: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """`task_id`, `round` (from 0), `agent`, `attempt` (from 0), `labels` {label shown: candidate index} in the order
     shown; `sample` and `candidate` where they apply."""
+    session: str = ""
+    """Digest that all calls of a task share within a run, so that one replica of a model gets them all and has their
+    prefix cached; empty for a call that belongs to no task. Never part of a seed or a record."""
+    replies_ahead: int = 0
+    """Replies that its evaluation may still wait for, one after the other, at most: where calls queue, those with more
+    ahead of them go first, so that a run does not end in long evaluations that began late. Never part of a seed or a
+    record."""
 
     @property
     def messages(self) -> list[dict[str, str]]:

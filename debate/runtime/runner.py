@@ -69,6 +69,10 @@ class _EvaluationContext:
     deadline: float | None = None
     """On the loop's clock."""
     task: Task | None = None
+    session: str = ""
+    """See `Call.session`."""
+    replies: int = 0
+    """Replies that it may wait for, one after the other."""
 
     def key(self, address: Address, attempt: int = 0) -> CallKey:
         return CallKey(address, attempt, self.journal.retry_generation(address) if self.journal else 0)
@@ -107,17 +111,26 @@ class Runner:
         return self._locks.setdefault((id(run), task_id), asyncio.Lock())
 
     async def evaluate(
-        self, evaluator: Evaluator, task: Task, journal: Journal | None = None, run: RunContext | None = None
+        self,
+        evaluator: Evaluator,
+        task: Task,
+        journal: Journal | None = None,
+        run: RunContext | None = None,
+        *,
+        replies: int = 0,
     ) -> Evaluation:
         """Evaluate one task. Whatever goes wrong in the evaluator becomes a failed evaluation.
+
+        `replies` is the evaluator's own bound of those that it may wait for, one after the other.
 
         Raises:
             BackendUnavailableError, StoreError, BudgetExceededError, RunMismatchError: when no evaluation can go on.
         """
         deadline = None if self._task_seconds is None else asyncio.get_running_loop().time() + self._task_seconds
-        context = _EvaluationContext(run or self.run, journal, deadline, task)
+        run = run or self.run
+        context = _EvaluationContext(run, journal, deadline, task, digest(run.seed, task.id), replies)
         try:
-            evaluation, _ = await self._drive(checked_flow(evaluator, task, context.run), context, ())
+            evaluation, _ = await self._drive(checked_flow(evaluator, task, run), context, ())
             return check_evaluation(evaluation, task)
         except BaseException as error:
             if ends_more(error):
@@ -181,7 +194,7 @@ class Runner:
 
     async def _generate(self, request: Generate, context: _EvaluationContext, here: Address) -> Completion | Failure:
         key = context.key(here, request.attempt)
-        call = self._call(request, context.run, key.retry_generation)
+        call = self._call(request, context, here, key.retry_generation)
         if context.journal is not None:
             recorded = context.journal.get(key, call.prompt_hash, call.seed)
             if isinstance(recorded, Completion | Failure):
@@ -209,22 +222,30 @@ class Runner:
             self._observe_has_raised = True
 
     async def _ask(self, call: Call, deadline: float | None) -> Completion | Failure:
+        try:
+            if deadline is None:
+                return await self.backends[call.model].generate(call)
+            return await self._ask_until(deadline, call)
+        except CallError as error:
+            return Failure(error.reason, error.message)
+
+    async def _ask_until(self, deadline: float, call: Call) -> Completion | Failure:
         out_of_time = Failure("time_budget", f"no reply within the {self._task_seconds} s that an evaluation has")
         # A timeout ends what waits, and a backend that answers without waiting would never meet it.
-        if deadline is not None and asyncio.get_running_loop().time() >= deadline:
+        if asyncio.get_running_loop().time() >= deadline:
             return out_of_time
         limit = asyncio.timeout_at(deadline)
         try:
             async with limit:
                 return await self.backends[call.model].generate(call)
-        except CallError as error:
-            return Failure(error.reason, error.message)
         except TimeoutError:
             if not limit.expired():
                 raise
             return out_of_time
 
     async def _recall(self, request: Recall, context: _EvaluationContext, here: Address) -> tuple[Memory, ...]:
+        if context.journal is None and self._memory is None:
+            return ()
         key = context.key(here)
         if context.journal is not None:
             recorded = context.journal.get(key, recall_hash(request))
@@ -238,14 +259,14 @@ class Runner:
             await context.journal.put(key, request, memories)
         return memories
 
-    def _call(self, request: Generate, run: RunContext, generation: int) -> Call:
+    def _call(self, request: Generate, context: _EvaluationContext, here: Address, generation: int) -> Call:
         """The call of a request, with a seed hashed from all that shapes the reply and from its sample key."""
         model = request.model or self._default
         if model not in self.backends:
             hint = f"the engine was given {', '.join(map(repr, self.backends))}"
             raise ConfigError(f"there is no backend for the model {model!r}", field="model", hint=hint)
         shape = digest(model, request.prompt.encoded(), ById(request.schema), request.sampling.to_dict())
-        sample = [run.seed, shape, list(request.sample_key), request.attempt]
+        sample = [context.run.seed, shape, list(request.sample_key), request.attempt]
         return Call(
             model=model,
             prompt=request.prompt,
@@ -254,6 +275,9 @@ class Runner:
             schema=request.schema,
             prompt_hash=shape,
             info=request.info,
+            session=context.session,
+            # The ordinals in an address count the requests that came before on the way to it.
+            replies_ahead=max(0, context.replies - sum(here[::2])),
         )
 
 

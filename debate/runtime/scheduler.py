@@ -88,28 +88,49 @@ def unfinished_evaluation(death: DebateError, job: EvaluationRequest) -> Evaluat
     return failed(job.task.id, job.evaluator.name, len(job.task.candidates), failure, job.evaluator.scale)
 
 
-async def _recorded(runner: Runner, job: EvaluationRequest) -> Evaluation:
+def _longest_first(jobs: Sequence[EvaluationRequest]) -> list[EvaluationRequest]:
+    """Jobs by the tokens that they may generate one after the other, the most first; equal ones stay in their order.
+
+    What begins last is then short, and few slots are idle while it ends.
+    """
+
+    def tokens(job: EvaluationRequest) -> int:
+        try:
+            footprint = checked_footprint(job.evaluator, job.task)
+        except BaseException as error:
+            if ends_more(error):
+                raise
+            return 0  # it fails when it begins
+        return footprint.replies * footprint.max_tokens
+
+    return sorted(jobs, key=tokens, reverse=True)
+
+
+async def _recorded(runner: Runner, job: EvaluationRequest, replies: int) -> Evaluation:
     """Evaluate a job and record it; one that is recorded already is not evaluated again."""
     if job.record is None:
-        return await runner.evaluate(job.evaluator, job.task)
+        return await runner.evaluate(job.evaluator, job.task, replies=replies)
     # Who evaluates the same task of the same run meanwhile waits, and then finds it on record.
     async with runner.one_at_a_time(job.record, job.task.id):
         record = await job.record.open(job.task, job.settings)
         if record.finished is not None:
             return record.finished
-        evaluation = await runner.evaluate(job.evaluator, job.task, record, job.record.context)
+        evaluation = await runner.evaluate(job.evaluator, job.task, record, job.record.context, replies=replies)
         await record.finish(evaluation)
         return evaluation
 
 
 class _Scheduler:
-    """State of one stream. A job waits for admission in the feeder, so that jobs start in order."""
+    """State of one stream. A job waits for admission in the feeder, so that jobs start in order.
+
+    Those of a list are sorted first. Results go by position, and seeds by content: neither depends on the order.
+    """
 
     def __init__(self, runner: Runner, admission: Admission, jobs: Iterable[EvaluationRequest]) -> None:
         self.runner = runner
         self.given = admission
         self.admission = admission.anew() if admission in _HELD.get() else admission
-        self.jobs = iter(jobs)
+        self.jobs = iter(_longest_first(jobs) if isinstance(jobs, Sequence) else jobs)
         # Reading a list cannot block; reading a file or a user's generator can, for ever too.
         self.reader = None if isinstance(jobs, Sequence) else DaemonThread("debate-tasks")
         self.reading: asyncio.Future[EvaluationRequest | None] | None = None
@@ -167,23 +188,23 @@ class _Scheduler:
             await self.untaken.acquire()
             return
         cost = await self.admission.enter(footprint)
-        task = asyncio.ensure_future(self._one(job))
+        task = asyncio.ensure_future(self._one(job, footprint.replies))
         self.under_way.add(task)
         task.add_done_callback(self.under_way.discard)
         # Not in a `finally` of the task: one that is cancelled before its first step never comes to it.
         task.add_done_callback(lambda _: self.admission.leave(cost))
 
-    async def _one(self, job: EvaluationRequest) -> None:
+    async def _one(self, job: EvaluationRequest, replies: int) -> None:
         _HELD.set(_HELD.get() | {self.given})
         with self._ending():
-            self.finished.put_nowait((job.position, await self._evaluate(job)))
+            self.finished.put_nowait((job.position, await self._evaluate(job, replies)))
             # Room is given back only when few results wait: nobody taking them holds up new debates.
             await self.untaken.acquire()
 
-    async def _evaluate(self, job: EvaluationRequest) -> Evaluation:
+    async def _evaluate(self, job: EvaluationRequest, replies: int) -> Evaluation:
         if self.death is None:
             try:
-                return await _recorded(self.runner, job)
+                return await _recorded(self.runner, job, replies)
             except ENDS_A_RUN as death:
                 self._die(death)
             except BaseException as error:

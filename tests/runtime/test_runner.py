@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from debate import Evaluation, Persona, Profile, Sampling, Task
+from debate import Evaluation, PanelEvaluator, Persona, Profile, Sampling, Task
 from debate.backends import Call, Scripted
 from debate.backends.scripted import Script
 from debate.errors import BackendUnavailableError, CallError
@@ -102,6 +102,23 @@ def test_addresses_do_not_depend_on_the_order_of_arrival() -> None:
         evaluate(gathers(2), slow(late_child), journal=journal)
     assert list(first.entries) != list(second.entries)
     assert first.entries == second.entries
+
+
+# ---- sessions
+
+
+def sessions(task: Task = TASK, seed: int = 0) -> set[str]:
+    recorder = Recorder()
+    panel = PanelEvaluator(members={"short": debates(rounds=1), "long": debates(rounds=2)})
+    evaluate(panel, recorder, task=task, seed=seed)
+    return {call.session for call in recorder.calls}
+
+
+def test_all_calls_of_a_task_share_a_session_of_its_run() -> None:
+    (session,) = sessions()
+    assert sessions() == {session}, "not the same when the run is resumed"
+    assert len({session, *sessions(seed=1), *sessions(task=Task("x", ["one", "two"], id="other"))}) == 3
+    assert TASK.id not in (session, "")
 
 
 # ---- journal and replay

@@ -20,7 +20,7 @@ from debate.runtime.limits import Admission
 from debate.runtime.runner import Runner
 from debate.runtime.scheduler import EvaluationRequest, stream, with_unique_ids
 from debate.testing import Recorder, reply_for
-from tests.small_flows import FlowEvaluator, asks, tasks
+from tests.small_flows import FlowEvaluator, asks, debates, tasks
 
 UNTAKEN = 256
 """The bound that the stream puts on finished evaluations which nobody has taken."""
@@ -148,9 +148,44 @@ def test_room_in_tokens_is_shared_by_size() -> None:
     sizes = {"t0": 60, "t1": 30, "t2": 60, "t3": 500, "t4": 10}
     sized = FlowEvaluator(asks(1).body, size=lambda task: Footprint(0, 1, sizes[task.id]))
     runner = Runner({"scripted": Scripted(script)}, RunContext())
-    drained(stream(runner, Admission(limit=None, cache_tokens=100), list(jobs(tasks(5), sized))))
+    drained(stream(runner, Admission(limit=None, cache_tokens=100), jobs(tasks(5), sized)))
     assert ("t0", "t1") in together
     assert all(sum(sizes[name] for name in names) <= 100 or names == ("t3",) for names in together)
+
+
+def started(given: Iterable[EvaluationRequest]) -> list[str]:
+    """The tasks in the order in which they begin, one after the other."""
+    order: list[str] = []
+
+    def script(call: Call) -> str:
+        order.append(call.info["task_id"])
+        return "1"
+
+    drained(opened(script, given, 1))
+    return order
+
+
+def test_the_longest_of_a_list_begin_first_and_equal_ones_in_their_order() -> None:
+    replies = {"t0": 1, "t1": 9, "t2": 1, "t3": 3}
+    sized = FlowEvaluator(asks(1).body, size=lambda task: Footprint(0, replies[task.id], 10))
+    assert started(list(jobs(tasks(4), sized))) == ["t1", "t3", "t0", "t2"]
+    assert started(jobs(tasks(4), sized)) == ["t0", "t1", "t2", "t3"]
+
+
+def test_a_call_says_how_many_replies_its_evaluation_may_still_wait_for() -> None:
+    recorder = Recorder()
+    drained(opened(recorder, jobs(tasks(1), debates(rounds=3))))
+    assert [call.replies_ahead for call in recorder.calls] == [6, 5, 4, 3, 2, 1]
+
+
+def test_a_list_is_evaluated_although_one_task_has_no_footprint() -> None:
+    def size(task: Task) -> Footprint:
+        if task.id == "t1":
+            raise ValueError("no size")
+        return Footprint(0, 1, 10)
+
+    found = drained(opened(lambda _: "1", list(jobs(tasks(3), FlowEvaluator(asks(1).body, size=size))), 1))
+    assert {position: evaluation.status for position, evaluation in found} == {0: "ok", 1: "failed", 2: "ok"}
 
 
 # ---- laziness

@@ -279,7 +279,8 @@ def test_transactions_that_wait_for_each_other_are_tried_again(url: str) -> None
         waiting = [each.submit(partial(insert, number)) for number, each in enumerate((one, two))]
         for each in waiting:
             each.result(30)
-        assert sorted(tries) == [1, 2]
+        assert min(tries) == 1
+        assert max(tries) > 1
         assert one.run(lambda connection: connection.execute(select(func.count()).select_from(TEXTS)).scalar()) == 2
 
 

@@ -149,13 +149,17 @@ class Fleet:
                 time.sleep(0.05)
 
     def job(self, folder: str = "alone", **more: Any) -> Run:
-        settings = RunSettings(run="r", store=self.store)
-        given = {"evaluator": debates(), "settings": settings, "evalset": EvalSet(self.folder / "tasks.jsonl"), **more}
+        given: dict[str, Any] = {
+            "evaluator": debates(),
+            "settings": RunSettings(run="r", store=self.store),
+            "evalset": EvalSet(self.folder / "tasks.jsonl"),
+            **more,
+        }
         return Run(folder=self.folder / folder, **given)
 
     def check_results(self) -> None:
         """Compare what the store holds with a run of one process."""
-        results = {}
+        results: dict[str, list[Any]] = {}
         for name, store in (("shared", self.store), ("undisturbed", str(self.folder / "undisturbed.sqlite"))):
             if name == "undisturbed":
                 self.job(name, settings=RunSettings(run="r", store=store)).execute(
@@ -241,7 +245,7 @@ def test_what_needs_the_run_alone_is_refused_while_others_work(fleet: Fleet) -> 
         (fleet.folder / "tasks.jsonl").read_text() + '{"id": "new", "x": "?", "candidates": ["a", "b"]}\n'
     )
     longer = EvalSet(fleet.folder / "longer.jsonl")
-    changes = [{"retry_failed": True}, {"evaluator": heavier}, {"evalset": longer}]
+    changes: list[dict[str, Any]] = [{"retry_failed": True}, {"evaluator": heavier}, {"evalset": longer}]
     for change in changes:
         with pytest.raises(RunLockedError, match=f"in use by process {working.pid} on {os.uname().nodename}"):
             fleet.job(**change).execute(backends, SilentListener())

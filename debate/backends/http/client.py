@@ -99,9 +99,9 @@ class HTTPBackend(ABC):
     async def _ask(self, call: Call, messages: list[dict[str, str]]) -> Completion:
         """Make one attempt; raises `TransportError`."""
 
-    async def _post(self, body: Mapping[str, Any]) -> Any:
-        """What the server answers to a body, as JSON; raises `TransportError`."""
-        return await self._client.post(self._path, encoded(body))
+    async def _post(self, call: Call, body: Mapping[str, Any]) -> Any:
+        """What the server answers to the body of a call, as JSON; raises `TransportError`."""
+        return await self._client.post(self._path, encoded(body), call.session)
 
 
 def count(value: object) -> int:

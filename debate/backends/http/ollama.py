@@ -49,7 +49,7 @@ class Ollama(HTTPBackend):
 
     async def _ask(self, call: Call, messages: list[dict[str, str]]) -> Completion:
         try:
-            return self._completion(mapping(await self._post(self._body(call, messages))))
+            return self._completion(mapping(await self._post(call, self._body(call, messages))))
         except TransportError as error:
             if error.status == 404:
                 error.message += f" (`ollama pull {self.model}` fetches it)"

@@ -84,7 +84,7 @@ class OpenAICompatible(HTTPBackend):
             parameters = self._parameters(call)
             try:
                 body = {"model": self.model, "messages": messages, **parameters, **form, **self._extra_body}
-                return self._completion(await self._post(body))
+                return self._completion(await self._post(call, body))
             except TransportError as error:
                 named = _UNSUPPORTED.search(error.message) if error.status in (400, 422) else None
                 if named is None or named[1] not in parameters:

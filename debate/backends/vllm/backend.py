@@ -7,6 +7,7 @@ vLLM is imported when the backend starts. Each call is one request.
 from __future__ import annotations
 
 import asyncio
+import copy
 import functools
 import gc
 import itertools
@@ -16,6 +17,7 @@ import multiprocessing
 import os
 import signal
 import tempfile
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from multiprocessing import resource_tracker
 from pathlib import Path
@@ -27,14 +29,15 @@ from debate.backends.vllm.prompt_tokens import PromptTokenizer
 from debate.concurrency.daemon_thread import in_daemon_thread
 from debate.errors import BackendUnavailableError, CallError, ConfigError
 from debate.flow import Completion, Prompt
-from debate.hashing import ById
-from debate.types import Usage
+from debate.hashing import ById, derive
+from debate.types import Sampling, Usage
 
 _DEFAULTS: dict[str, Any] = {
     "enable_prefix_caching": True,
     "use_tqdm_on_load": False,
     # Without it a weak model fills its reply with white space between the tokens of the JSON.
     "structured_outputs_config": {"backend": "xgrammar", "disable_any_whitespace": True},
+    "scheduling_policy": "priority",
 }
 _ENVIRONMENT = {
     "VLLM_NO_USAGE_STATS": "1",
@@ -45,6 +48,9 @@ _ENVIRONMENT = {
     # The engine lives beside an event loop in a thread of its own, and a fork would copy half of that.
     "VLLM_WORKER_MULTIPROCESSING_METHOD": "spawn",
 }
+
+_SHAPES = 128
+"""Pairs of sampling and schema whose parameters are kept."""
 
 
 class VLLM:
@@ -65,7 +71,7 @@ class VLLM:
         self._splice: PromptTokenizer | None = None
         self.capacity = Capacity(slots=256)
         self._ids = itertools.count()
-        self._params: dict[str, Any] = {}
+        self._shapes: OrderedDict[tuple[Sampling, ById], Any] = OrderedDict()
         self._stat_loggers = list(stat_loggers)
         self._guard = OrphanReaper()
         check_model(self.model)
@@ -113,11 +119,11 @@ class VLLM:
         """Send one request and wait for its end; cancelling it aborts the request in the engine."""
         check_is_chat(call.prompt, self.model)
         ids = self.token_ids(call.prompt)
-        params = self._sampling_params(call, len(ids))
         from vllm.v1.engine.exceptions import EngineDeadError
 
         try:
-            return await self.request(ids, params)
+            params = self.sampling_params(call, len(ids))
+            return await self.request(ids, params, session=call.session, replies_ahead=call.replies_ahead)
         except EngineDeadError as error:
             raise BackendUnavailableError(
                 f"the vLLM engine has died: {error}", hint="its own messages above say more", restartable=True
@@ -143,10 +149,20 @@ class VLLM:
             gc.collect()
         self._guard.dismiss()
 
-    async def request(self, ids: list[int], params: Any) -> Completion:
-        """One request as it is: token ids and vLLM's own `SamplingParams`. Raises what vLLM raises."""
-        prompt = {"prompt_token_ids": ids}
-        parts = [part async for part in self.engine.generate(prompt, params, f"debate-{next(self._ids)}")]
+    async def request(self, ids: list[int], params: Any, *, session: str = "", replies_ahead: int = 0) -> Completion:
+        """One request as it is: token ids and vLLM's own `SamplingParams`. Raises what vLLM raises.
+
+        Requests of a `session` go to the same of several engines; those with more `replies_ahead` go first.
+        """
+        config = self.engine.vllm_config
+        where: dict[str, int] = {}
+        if session and config.parallel_config.data_parallel_size > 1:
+            where["data_parallel_rank"] = derive(session) % config.parallel_config.data_parallel_size
+        if config.scheduler_config.policy == "priority":
+            where["priority"] = -replies_ahead
+        # With its type said, vLLM takes the prompt as it is; otherwise it would go through a thread of its renderer.
+        prompt = {"type": "token", "prompt_token_ids": ids}
+        parts = [part async for part in self.engine.generate(prompt, params, f"debate-{next(self._ids)}", **where)]
         final = parts[-1]
         output = final.outputs[0]
         usage = Usage(len(ids), final.num_cached_tokens or 0, len(output.token_ids), 1)
@@ -154,27 +170,51 @@ class VLLM:
             raise CallError("engine_refused", f"vLLM ended the request with {output.finish_reason!r}")
         return Completion(output.text, output.finish_reason, usage)
 
-    def _sampling_params(self, call: Call, n_prompt: int) -> Any:
-        from vllm import SamplingParams
-        from vllm.sampling_params import RequestOutputKind, StructuredOutputsParams
+    def sampling_params(self, call: Call, n_prompt: int) -> Any:
+        """VLLM's parameters for a call with a prompt of so many tokens: a copy of those of its shape, checked once.
 
+        Checking a schema takes 15 to 50 ms of this process, and vLLM would do it for every request.
+
+        Raises:
+            CallError: context_length.
+        """
         room = (self.capacity.context_length or n_prompt + 1) - n_prompt
         if room < 1:
             problem = f"the prompt has {n_prompt} tokens and the model takes {self.capacity.context_length}"
             hint = "show less of the debate with history=1, or raise max_model_len"
             raise CallError("context_length", problem, hint=hint)
-        wanted = call.sampling.to_dict()
-        wanted["max_tokens"] = min(wanted.get("max_tokens", room), room)
-        schema = None if call.schema is None else StructuredOutputsParams(json=_schema_text(ById(call.schema)))
-        return SamplingParams(
-            **wanted, seed=call.seed, structured_outputs=schema, output_kind=RequestOutputKind.FINAL_ONLY
+        key = (call.sampling, ById(call.schema))
+        shape = self._shapes.get(key)
+        if shape is None:
+            shape = self._shapes[key] = self._checked_shape(call)
+            if len(self._shapes) > _SHAPES:
+                self._shapes.popitem(last=False)
+        params = copy.copy(shape)
+        params.seed = call.seed
+        params.max_tokens = min(params.max_tokens or room, room)
+        return params
+
+    def _checked_shape(self, call: Call) -> Any:
+        from vllm.sampling_params import RequestOutputKind, StructuredOutputsParams
+
+        text = None if call.schema is None else json.dumps(call.schema, separators=(",", ":"))
+        params = _checked_params()(
+            **{"max_tokens": None, **call.sampling.to_dict()},
+            seed=call.seed,  # vLLM tells by it whether requests of this shape are seeded
+            structured_outputs=None if text is None else StructuredOutputsParams(json=text),
+            output_kind=RequestOutputKind.FINAL_ONLY,
+            skip_clone=True,
         )
+        config, tokenizer = self.engine.vllm_config, self.engine.get_tokenizer()
+        params.check(config.model_config, config.speculative_config, config.structured_outputs_config, tokenizer)
+        return params
 
     def _read_capacity(self) -> Capacity:
         config = self.engine.vllm_config
         cache = config.cache_config
         return Capacity(
-            slots=config.scheduler_config.max_num_seqs,
+            slots=config.scheduler_config.max_num_seqs * config.parallel_config.data_parallel_size,
+            # VLLM has summed the blocks of its engines.
             cache_tokens=cache.num_gpu_blocks * cache.block_size if cache.num_gpu_blocks else None,
             context_length=config.model_config.max_model_len,
         )
@@ -245,9 +285,17 @@ def _socket_folder() -> tempfile.TemporaryDirectory[str]:
     return tempfile.TemporaryDirectory(prefix="debate-vllm-")
 
 
-@functools.lru_cache(maxsize=128)
-def _schema_text(schema: ById) -> str:
-    return json.dumps(schema.value, separators=(",", ":"))
+@functools.cache
+def _checked_params() -> type[Any]:
+    """VLLM's `SamplingParams`, checked when `check` is called and not by vLLM with every request."""
+    from vllm import SamplingParams
+
+    class CheckedParams(SamplingParams):
+        check = SamplingParams.verify
+
+        def verify(self, *_: Any, **__: Any) -> None: ...
+
+    return CheckedParams
 
 
 def _first_lines(error: BaseException, n: int = 3) -> str:

@@ -69,6 +69,31 @@ def test_a_request_carries_model_messages_sampling_seed_and_schema() -> None:
     }  # fmt: skip
 
 
+def test_all_requests_of_a_task_carry_one_session_which_is_not_the_tasks_id_and_a_chat_carries_none() -> None:
+    with FakeServer() as server, Engine(backend_of(server)) as engine:
+        engine.evaluate_batch(tasks(2), evaluator(rounds=2))
+        engine.generate(["Hello?"])
+    sent = [(request.text, request.headers.get("x-session-id")) for request in server.requests]
+    by_task = [{session for text, session in sent if f"Question {k}?" in text} for k in (0, 1)]
+    assert [len(sessions) for sessions in by_task] == [1, 1]
+    assert all(session and len(session) == 32 for session in set.union(*by_task))
+    assert by_task[0] != by_task[1]
+    assert [session for text, session in sent if "Hello?" in text] == [None]
+
+
+def test_a_proxy_that_the_environment_names_is_asked_except_for_hosts_without_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with FakeServer() as proxy, FakeServer() as server:
+        monkeypatch.setenv("http_proxy", proxy.url.removeprefix("http://"))
+        monkeypatch.setenv("no_proxy", "127.0.0.1")
+        with pytest.raises(BackendUnavailableError, match="no such path"):  # as the fake server says of a whole address
+            answer(OpenAICompatible("tiny", "http://far.invalid/v1", retry_policy=QUICK))
+        answer(backend_of(server))
+    assert [request.path for request in proxy.requests] == ["http://far.invalid/v1/chat/completions"]
+    assert [request.path for request in server.requests] == ["/v1/chat/completions"]
+
+
 def test_a_call_without_a_schema_asks_for_no_format() -> None:
     with FakeServer() as server:
         assert answer(backend_of(server), call_of(schema=None)).text == "Hello."

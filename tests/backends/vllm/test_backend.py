@@ -13,7 +13,8 @@ from benchmarks.debates import EngineStats, make_tasks, measure
 from debate import DebateEvaluator, Engine, Sampling, Task
 from debate.backends import VLLM
 from debate.errors import CallError, ConfigError
-from debate.flow import Call, Messages
+from debate.flow import Call, CallFunction, Flow, Messages, Prompt
+from tests.conftest import ENGINE_ARGS
 
 SHORT: dict[str, Any] = {"comment_chars": 12, "overall_chars": 12}
 
@@ -94,6 +95,80 @@ def test_leaving_a_stream_early_aborts_its_requests_in_the_engine(vllm_engine: E
         time.sleep(0.1)
     assert vllm_backend.engine.get_num_unfinished_requests() == 0
     assert vllm_engine.evaluate(Task("still", ["a"]), DebateEvaluator("general", rounds=1, **SHORT)).status == "ok"
+
+
+def call(session: str = "", **given: Any) -> Call:
+    """A call with a prompt of two hundred words."""
+    prompt = Prompt.from_messages("word " * 200)
+    usual = {"model": "m", "prompt": prompt, "sampling": Sampling(max_tokens=8), "seed": 1}
+    return Call(**{**usual, **given}, session=session)
+
+
+@pytest.mark.vllm
+def test_calls_of_a_shape_share_parameters_that_were_checked_once_and_have_their_own_seeds(
+    vllm_engine: Engine, vllm_backend: VLLM
+) -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
+    sampling = Sampling(temperature=0.7, max_tokens=50)
+    first, second = (vllm_backend.sampling_params(call(schema=schema, seed=n, sampling=sampling), 100) for n in (3, 4))
+    assert (first.seed, second.seed) == (3, 4)
+    assert first.structured_outputs is second.structured_outputs
+    room = vllm_backend.sampling_params(call(schema=schema, sampling=sampling), 16384 - 20)
+    assert (first.max_tokens, room.max_tokens) == (50, 20)
+    assert vllm_backend.sampling_params(call(sampling=sampling), 100).structured_outputs is None
+
+
+@pytest.mark.vllm
+def test_a_schema_that_vllm_cannot_follow_fails_its_call_each_time(vllm_engine: Engine) -> None:
+    schema = {"type": "integer", "multipleOf": 7}
+    for _ in range(2):
+        [completion] = vllm_engine.generate(["a number"], schema)
+        assert completion.failure is not None
+        assert completion.failure.reason == "engine_refused"
+        assert "not supported" in completion.failure.message
+
+
+@pytest.mark.vllm
+def test_calls_with_more_replies_ahead_leave_the_queue_first(vllm_engine: Engine, vllm_backend: VLLM) -> None:
+    slots = vllm_backend.engine.vllm_config.scheduler_config.max_num_seqs
+    done: list[int] = []
+
+    async def ask(n: int, ahead: int) -> None:
+        await vllm_backend.generate(call(seed=n, replies_ahead=ahead))
+        done.append(ahead)
+
+    async def ask_all() -> None:
+        aheads = [9] * slots + [0] * slots + [5] * slots
+        await asyncio.gather(*(ask(n, ahead) for n, ahead in enumerate(aheads)))
+
+    def flow() -> Flow[None]:
+        yield CallFunction(ask_all)
+
+    vllm_engine.drive(flow())
+    assert done.index(0) > max(n for n, ahead in enumerate(done) if ahead == 9)
+    assert sum(n for n, ahead in enumerate(done) if ahead == 5) < sum(n for n, ahead in enumerate(done) if ahead == 0)
+
+
+@pytest.mark.vllm
+def test_two_engines_each_keep_the_prefixes_of_their_own_sessions(tiny_model: Path) -> None:
+    arguments = {**ENGINE_ARGS, "max_model_len": 2048, "max_num_seqs": 4, "kv_cache_memory_bytes": 1 << 26}
+
+    async def asked() -> list[list[int]]:
+        backend = VLLM(tiny_model, data_parallel_size=2, **arguments)
+        await backend.start()
+        try:
+            assert backend.capacity.slots == 8
+            found: list[list[int]] = []
+            for n in range(6):
+                one = call(f"session {n}", prompt=Prompt.from_messages(f"{n} " * 200))
+                found.append([(await backend.generate(one)).usage.cached_tokens for _ in range(3)])
+            return found
+        finally:
+            await backend.aclose()
+
+    for first, second, third in asyncio.run(asked()):
+        assert first == 0
+        assert second == third > 100
 
 
 @pytest.mark.parametrize("model", ["/no/such/model", "./no-such-model", "~/no-such-model"])
