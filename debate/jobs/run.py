@@ -204,7 +204,9 @@ class _Session:
     def refuse_unknown_results(self) -> None:
         """Check that the store knows what stands in the file of results, which is to be written anew from it."""
         results = ResultsFile(self.folder.results)
-        if not results.path.exists() or results.n_lines() <= len(known := self.record.evaluated(every=True)):
+        if not results.path.exists() or (n_lines := results.n_lines()) <= self.record.n_evaluated():
+            return
+        if n_lines <= len(known := self.record.evaluated(every=True)):
             return
         if unknown := sorted(results.finished() - {*known}):
             more = f" and {len(unknown) - 1} more" if len(unknown) > 1 else ""
