@@ -257,7 +257,7 @@ def test_a_run_of_that_name_is_gone_on_with_from_another_folder(tmp_path: Path, 
 
 
 def test_folders_of_one_run_may_differ_in_settings_that_the_store_knows(tmp_path: Path, evalset: Path) -> None:
-    shared = {"store": str(tmp_path / "shared.sqlite"), "run": "monday"}
+    shared: dict[str, Any] = {"store": str(tmp_path / "shared.sqlite"), "run": "monday"}
     for name, slots in (("one", 1), ("two", 2), ("three", 3)):
         execute(evalset, tmp_path / name, max_concurrency=slots, **shared)
     assert [RunDirectory.existing(tmp_path / name).changes() for name in ("one", "two", "three")] == [[], [], []]
