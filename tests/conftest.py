@@ -23,6 +23,7 @@ ENGINE_ARGS = {
     "max_model_len": 16384,
     "max_num_seqs": 32,
     "kv_cache_memory_bytes": 1 << 29,
+    "scheduling_policy": "priority",
 }
 
 

@@ -6,7 +6,7 @@ First the mix is evaluated for real, with every reply decoded under its schema, 
 three arms do the same work, interleaved, with prompts and reply lengths of that mix, from a cold prefix cache:
 
     plain    every prompt known beforehand and sent at once: nobody waits for anybody
-    mixed    our engine: the evaluators ask, and go on as they are answered
+    mixed    our engine: the longest tasks begin first, and requests with more replies ahead leave vLLM's queue first
     as come  the same, but tasks begin in their order and requests leave vLLM's queue as they came
 
 Read the ratio mixed/plain of generated tokens a second: at best 1, and to be at least 0.95.
@@ -164,6 +164,7 @@ def main() -> None:
         max_num_seqs=options.slots,
         enforce_eager=True,
         kv_cache_memory_bytes=2**30,
+        scheduling_policy="priority",
     )
     print(f"{options.tasks} tasks of 4 candidates: debates, values, votes and steps by turns; {options.model}")
     results = asyncio.run(run(measured, make_tasks(options.tasks, seed=3), options.repetitions))

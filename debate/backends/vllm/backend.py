@@ -37,7 +37,6 @@ _DEFAULTS: dict[str, Any] = {
     "use_tqdm_on_load": False,
     # Without it a weak model fills its reply with white space between the tokens of the JSON.
     "structured_outputs_config": {"backend": "xgrammar", "disable_any_whitespace": True},
-    "scheduling_policy": "priority",
 }
 _ENVIRONMENT = {
     "VLLM_NO_USAGE_STATS": "1",
@@ -152,7 +151,8 @@ class VLLM:
     async def request(self, ids: list[int], params: Any, *, session: str = "", replies_ahead: int = 0) -> Completion:
         """One request as it is: token ids and vLLM's own `SamplingParams`. Raises what vLLM raises.
 
-        Requests of a `session` go to the same of several engines; those with more `replies_ahead` go first.
+        Requests of a `session` go to the same of several engines; those with more `replies_ahead` go first, where vLLM
+        schedules by priority.
         """
         config = self.engine.vllm_config
         where: dict[str, int] = {}
