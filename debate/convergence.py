@@ -52,13 +52,16 @@ def _cv(complete: FloatArray, over: Over) -> float:
     if over == "cells":
         return float(_ratio(_std_of_rows(complete), complete.mean(axis=0)).mean())
     spread = _std_of_rows(complete.ravel()) if over == "pooled" else _std_of_rows(complete).mean()
-    return float(_ratio(np.asarray(spread), np.asarray(complete.mean())))
+    mean = abs(float(complete.mean()))
+    return float(spread) / mean if mean else (0.0 if spread == 0 else float("inf"))
 
 
 def _std_of_rows(values: FloatArray) -> FloatArray:
     """Population std over the first axis."""
     # Shifted by the first row: equal values then have a std of exactly 0, so a threshold of 0 can be met.
-    return np.std(values - values[0], axis=0)
+    shifted = values - values[0]
+    centered = shifted - shifted.mean(axis=0)
+    return np.sqrt((centered * centered).mean(axis=0))  # as np.std does, in half its time for so few values
 
 
 def _ratio(std: FloatArray, mean: FloatArray) -> FloatArray:

@@ -131,7 +131,7 @@ class Engine:
         Raises:
             TaskError, ConfigError: for what is no list of tasks or no evaluator; for an id that was given twice.
             RunMismatchError: when the run has other prompts, or another task of the same id.
-            RunLockedError, StoreError: when the run cannot be recorded.
+            RunLockedError, StoreError: when the run cannot be recorded, because others work on it, for example.
             BudgetExceededError: when the engine's budget is used up; what was finished is recorded.
             KeyboardInterrupt, SystemExit: raised in a backend or a function; what was finished is recorded.
         """

@@ -131,7 +131,7 @@ class StoreError(DebateError):
 
 
 class RunLockedError(DebateError):
-    """Another process works on this run. The message names it."""
+    """Other processes work on this run, and it cannot be shared with them, or not for this. The message names them."""
 
 
 class BudgetExceededError(DebateError):

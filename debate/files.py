@@ -19,12 +19,15 @@ from debate.errors import ConfigError, StoreError
 
 def valid_unicode(text: str) -> str:
     """The text with every lone surrogate replaced by its escape, so that it can be written as UTF-8."""
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def json_text(value: Any) -> str:
     """One line of compact JSON in valid Unicode."""
-    return valid_unicode(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+    return valid_unicode(_COMPACT.encode(value))
+
+
+_COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
 class DuplicateKey(Exception):

@@ -109,6 +109,8 @@ class Scale:
 
     def hold(self, scores: FloatArray) -> FloatArray:
         """The scores (J,), with those that rounding has moved off the scale at its end; NaN stays NaN."""
+        if not ((scores < self.low) | (scores > self.high)).any():
+            return scores
         ends = np.clip(scores, self.low, self.high)  # (J,)
         return np.where(np.isclose(scores, ends, rtol=1e-9, atol=1e-12), ends, scores)
 

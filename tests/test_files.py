@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from debate.errors import StoreError
-from debate.files import PRIVATE_FILE, FileInUseError, FileLock, atomic_write, json_text, write_text
+from debate.files import PRIVATE_FILE, FileInUseError, FileLock, atomic_write, is_locked, json_text, write_text
 
 
 def test_a_file_takes_its_name_once_it_is_written(tmp_path: Path) -> None:
@@ -45,6 +45,25 @@ def test_a_lock_is_held_once_and_names_its_holder(tmp_path: Path) -> None:
     lock.release()
     lock.release()
     FileLock(tmp_path / "x.lock").release()
+
+
+def test_a_shared_lock_keeps_exclusive_ones_out_and_one_that_was_exclusive_can_become_shared(tmp_path: Path) -> None:
+    path = tmp_path / "x.lock"
+    assert not is_locked(path)
+    first = FileLock(path)
+    assert is_locked(path)
+    with pytest.raises(FileInUseError):
+        FileLock(path, shared=True)
+    first.lock(shared=True)
+    second = FileLock(path, shared=True)
+    assert not is_locked(path), "a shared one does not count"
+    with pytest.raises(FileInUseError):
+        FileLock(path)
+    first.release()
+    second.lock(shared=False)
+    assert is_locked(path)
+    second.release(remove=True)
+    assert not path.exists()
 
 
 def test_a_lone_surrogate_is_written_as_its_escape() -> None:

@@ -24,6 +24,7 @@ from debate.dataset.evalset import EvalSet
 from debate.errors import ConfigError
 from debate.jobs.run_directory import PASSWORD, RunDirectory
 from debate.registry import asking
+from debate.sql.connect import without_password
 from debate.store.queries import Totals
 
 
@@ -77,8 +78,7 @@ def execute(
 
 def _say_how_to_work(folder: RunDirectory, totals: Totals) -> None:
     """Say where a prepared run stands, and what starts workers."""
-    with folder.open_store() as store:
-        where = f"the run {folder.name!r} in {store.place}"
+    where = f"the run {folder.name!r} in {without_password(folder.store_url)}"
     say(f"prepared: {totals.tasks:,} tasks, {totals.n_evaluated:,} of them with a result, as {where}")
     say("start one worker or many, each with:", shlex.join(["debate", "resume", str(folder.path)]))
 

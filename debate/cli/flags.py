@@ -34,7 +34,7 @@ class WithFlags:
     def __call__(self, **arguments: Any) -> None:
         """Call the command with the flags that were given."""
         given = [(row, arguments.pop(row.name)) for row in self._rows]
-        self._command(**arguments, **{row.name: _read(row, texts) for row, texts in given if texts})
+        self._command(**arguments, **{row.name: _read(row, texts) for row, texts in given if texts not in (None, [])})
 
     @cached_property
     def _rows(self) -> list[SettingRow]:
@@ -102,6 +102,8 @@ def _read(row: SettingRow, given: Any) -> Any:
     """What was given, as plain data; pydantic turns the texts into numbers, paths and truth values."""
     from debate.config.construct import types_in
 
+    if given == "":
+        raise ConfigError("must not be empty", field=row.flag, hint="leave it out; or is a variable not set?")
     kind = types_in(row.annotation)[0]
     if get_origin(kind) is dict:
         return dict(key_value(text, row.flag, keeps_text=get_args(kind)[1] is str) for text in given)

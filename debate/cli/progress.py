@@ -50,7 +50,7 @@ class Progress:
         self._total = 0
         self._here = 0
         self._others: Others | None = None
-        self._waits = _LOADING
+        self._is_loaded = self._is_waiting = False
         self._began = time.monotonic()
         self._last_line = 0.0
         self._last_done = 0
@@ -87,7 +87,7 @@ class Progress:
 
     def loading(self) -> None:
         """Say that the model is loaded now."""
-        self._began, self._waits = time.monotonic(), _LOADING
+        self._began, self._is_loaded = time.monotonic(), False
         if self._model:
             self.note(f"loading {self._model}")
 
@@ -96,13 +96,13 @@ class Progress:
         if self._model:
             self.note(f"loaded in {time.monotonic() - self._began:.0f} s")
         self._began = self._last_line = time.monotonic()
-        self._waits = ""
+        self._is_loaded = True
 
     def answered(self, call: Call, completion: Completion) -> None:
         """Count a reply. Comes from the engine's thread."""
         with self._lock:
             self.usage += completion.usage
-            self._waits = ""
+        self._is_waiting = False
         self._show()
 
     def finished(self, evaluation: Evaluation) -> None:
@@ -119,10 +119,8 @@ class Progress:
 
     def waiting(self) -> None:
         """Say what is waited for."""
-        if self._others is not None and self._others.workers:
-            is_new, left = not self._waits, _counted(self._total - self._done, "task")
-            self._waits = f"waiting for {_counted(self._others.workers, 'worker')}, {left} left"
-            self._show(is_due=is_new)
+        is_new, self._is_waiting = not self._is_waiting, True
+        self._show(is_due=is_new)
 
     @property
     def seconds(self) -> float:
@@ -142,17 +140,24 @@ class Progress:
         elsewhere = 0 if self._others is None else self._others.tasks
         return min(self.done_before + self._here + elsewhere, self._total)
 
+    def _doing(self) -> str:
+        others = 0 if self._others is None else self._others.workers
+        if not self._is_loaded:
+            return _LOADING
+        if self._is_waiting and others and self._done < self._total:
+            return f"waiting for {_counted(others, 'worker')}, {_counted(self._total - self._done, 'task')} left"
+        return self.status()
+
     def _show(self, *, is_due: bool = False) -> None:
-        others, doing = self._others, self._waits or self.status()
+        n_workers = 1 if self._others is None else self._others.workers + 1
         if self._bar is not None:
-            team = f", {others.workers + 1} workers" if others and others.workers and not self._waits else ""
+            team = f", {n_workers} workers" if n_workers > 1 and not self._is_waiting else ""
             if self._bar.tasks:
-                self._bar.update(self._bar_task, description=doing + team, completed=self._done)
+                self._bar.update(self._bar_task, description=self._doing() + team, completed=self._done)
             return
         now = time.monotonic()
         if is_due or now - self._last_line >= PLAIN_SECONDS:
             self._last_line, self._last_done = now, self._done
-            team = ""
-            if others is not None and (others.workers or others.tasks):
-                team = f" ({_counted(others.workers + 1, 'worker')}, {self._here} here)"
-            self.note(f"{self._done} of {self._total} debates{team}, {doing}, {self.seconds:.0f} s")
+            is_shared = n_workers > 1 or self._done > self.done_before + self._here
+            team = f" ({_counted(n_workers, 'worker')}, {self._here} here)" if is_shared else ""
+            self.note(f"{self._done} of {self._total} debates{team}, {self._doing()}, {self.seconds:.0f} s")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Iterator
 
@@ -9,6 +10,7 @@ from debate.store import StoredRun
 from debate.store.shards import Shard
 from debate.types import Task
 
+_log = logging.getLogger("debate")
 _SHORTEST_WAIT, _LONGEST_WAIT = 0.2, 2.0
 """Seconds between two looks whether another worker's shards have come free."""
 
@@ -87,7 +89,8 @@ class ClaimedTasks:
 
     def _finish(self, number: int) -> None:
         del self._left[number]
-        self._record.finish_shard(self._claimed.pop(number))
+        if not self._record.finish_shard(self._claimed.pop(number)):
+            _log.warning("another worker has claimed shard %d, which was worked on here", number)
         self._changed.set()
 
 

@@ -204,7 +204,9 @@ class _Session:
     def refuse_unknown_results(self) -> None:
         """Check that the store knows what stands in the file of results, which is to be written anew from it."""
         results = ResultsFile(self.folder.results)
-        if not results.path.exists() or results.n_lines() <= len(known := self.record.evaluated(every=True)):
+        if not results.path.exists() or (n_lines := results.n_lines()) <= self.record.n_evaluated():
+            return
+        if n_lines <= len(known := self.record.evaluated(every=True)):
             return
         if unknown := sorted(results.finished() - {*known}):
             more = f" and {len(unknown) - 1} more" if len(unknown) > 1 else ""
@@ -252,8 +254,6 @@ class _Session:
     def prepare(self, open_files: ExitStack) -> None:
         """Bring what is recorded up to date, and divide what is left."""
         record, watcher, evaluator, settings = self.record, self.watcher, self.run.evaluator, self.settings
-        if record.is_alone:
-            record.note(settings=self.folder.kept_settings)
         if self.run.retry_failed:
             record.require_alone("--retry-failed")
             watcher.note(f"{record.reopen_failed()} tasks that failed are evaluated again")
@@ -268,6 +268,7 @@ class _Session:
             self.spent_before = record.plan(settings)
             self.others_before = record.others()
             self.budget = Budget(spent=self.spent_before, others=self.others_before.tokens)
+        record.note(**self.folder.noted(record.about), results_under=settings)
 
     def _open_results(self, open_files: ExitStack) -> ResultsFile | None:
         """The file of results; None where another process that works on the run writes it."""
@@ -280,19 +281,31 @@ class _Session:
 
     def run_to_the_end(self) -> None:
         """Evaluate what is left, and complete the file of results."""
-        if not self.run.prepare and (self.folder.store is not None or self.others_before.workers):
-            others = f", with {self.others_before.workers} other workers" if self.others_before.workers else ""
-            self.watcher.note(f"the run {self.record.name!r} in {self.store.place}{others}")
         self._complete_results(self.done_before)
-        self.watcher.started(self.total, self.done_before)
-        if self.done_before == self.total or self.run.prepare or not self.record.n_undone():
+        if self.run.prepare:
             return
-        self._restarting()
+        self._say_where()
+        self.watcher.started(self.total, self.done_before)
+        if self.done_before == self.total:
+            return
+        if self.record.n_undone():  # others may be done by now
+            self._restarting()
+        done = self.record.n_evaluated(self.settings)
+        if elsewhere := done - self.done_before - self.done:
+            self.watcher.shared(replace(self.record.others(), tasks=elsewhere))
         with ExitStack() as open_files:
             self.results = self.results or self._open_results(open_files)
-            self._complete_results(self.record.n_evaluated(self.settings))
+            self._complete_results(done)
         if self.results is None:
             self.watcher.note(f"another worker of this folder writes {self.folder.results}")
+
+    def _say_where(self) -> None:
+        """Name a run that is not the folder's own, so that processes that do not meet show; and say who is there."""
+        store, n = self.folder.store, self.others_before.workers
+        where = "" if store is None else f"the run {self.record.name!r} in {without_password(store)}"
+        others = "" if not n else f"{n} other worker{'s' if n > 1 else ''} at work on it"
+        if where or others:
+            self.watcher.note(", ".join(filter(None, [where or "this run", others])))
 
     def _complete_results(self, done: int) -> None:
         """Write those of other processes, too; `done` is how many there are."""

@@ -133,14 +133,24 @@ class RunDirectory:
         raise StoreError(f"{store.place}: the store does not hold the run {self.name!r}", hint=self._lost)
 
     def changes(self) -> list[str]:
-        """How its settings differ from those that its store has of it; none where the store has none.
+        """How its settings differ from the latest that its store has of it; none where it has these, or has none.
 
         Raises:
             StoreError: as `open_store`.
         """
         with self.open_store() as store:
-            recorded = store.read(self.name).about.get("settings")
-        return [] if recorded is None else differences(recorded, self.kept_settings)
+            about = store.read(self.name).about
+        is_known = "settings" not in about or self.kept_settings in about.get("other_settings", [])
+        return [] if is_known else differences(about["settings"], self.kept_settings)
+
+    def noted(self, about: Mapping[str, Any]) -> dict[str, Any]:
+        """What a run's record is to say of settings: those of this folder, and all that it says already.
+
+        Processes that share a run may differ in what shapes no result, each in its folder.
+        """
+        others = [about.get("settings"), *about.get("other_settings", [])]
+        kept = self.kept_settings
+        return {"settings": kept, "other_settings": [each for each in others if each not in (None, kept)]}
 
     @property
     def _lost(self) -> str:

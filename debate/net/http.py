@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 from debate.errors import BackendError, ConfigError
 from debate.hashing import ById
@@ -98,24 +99,24 @@ class Endpoint:
 class AsyncJsonClient(Endpoint):
     """A server that is sent JSON by one event loop, one attempt per request.
 
-    Each connection has a client of its own, used again last in, first out: a pool looks at all its connections twice
-    per request, which costs more than our share of the rest.
+    Each connection has a transport of its own, used again last in, first out: a pool looks at all its connections twice
+    per request, which costs more than our share of the rest. A client around it would look for redirects, cookies and
+    authentication, which have no meaning here.
     """
 
-    _idle: list[httpx2.AsyncClient] | None = None
+    _idle: list[httpx2.AsyncBaseTransport] | None = None
 
     def open(self, transport: httpx2.AsyncBaseTransport | None = None) -> None:
         """Make ready; nothing is sent. `transport` replaces the network, for tests and proxies."""
         import httpx2
 
-        # The caller's own time limit, over the whole attempt, is the only one: four timers per request cost more.
+        self._transport = transport
+        # Loading the certificate authorities takes as long as tens of requests: once, and only where TLS is used.
+        is_plain = httpx2.URL(self.base_url).scheme == "http"
         self._options: dict[str, Any] = {
-            "timeout": None,
-            "follow_redirects": False,
             "limits": httpx2.Limits(max_connections=1),
-            # Loading the certificate authorities takes as long as tens of requests: once, and only where TLS is used.
-            "verify": httpx2.URL(self.base_url).scheme != "http" and httpx2.create_ssl_context(),
-            "transport": transport,
+            "verify": not is_plain and httpx2.create_ssl_context(),
+            "proxy": _proxy_of(self.base_url),
         }
         self._headers = self.headers()
         self._urls: dict[str, httpx2.URL] = {}
@@ -133,16 +134,19 @@ class AsyncJsonClient(Endpoint):
         url = self._urls.get(path) or self._urls.setdefault(path, httpx2.URL(self.base_url + path))
         headers = {**self._headers, "X-Session-ID": session} if session else self._headers
         request = httpx2.Request("POST", url, headers=headers, content=body)
-        client = self._idle.pop() if self._idle else httpx2.AsyncClient(**self._options)
+        connection = self._idle.pop() if self._idle else self._transport or httpx2.AsyncHTTPTransport(**self._options)
         try:
-            return self.read(await client.send(request))
+            # The caller's own time limit, over the whole attempt, is the only one: four timers per request cost more.
+            response = await connection.handle_async_request(request)
+            await response.aread()
+            return self.read(response)
         except httpx2.HTTPError as error:
             raise self.failed(error) from None
         finally:
             if self.is_open:
-                self._idle.append(client)
+                self._idle.append(connection)
             else:
-                await client.aclose()
+                await connection.aclose()
 
     @property
     def is_open(self) -> bool:
@@ -152,8 +156,8 @@ class AsyncJsonClient(Endpoint):
     async def aclose(self) -> None:
         """Close the connections; those in use close when their request ends. Safe to call twice."""
         idle, self._idle = self._idle, None
-        for client in idle or ():
-            await client.aclose()
+        for connection in idle or ():
+            await connection.aclose()
 
 
 class JsonClient(Endpoint):
@@ -239,6 +243,15 @@ def check_base_url(url: str) -> str:
         if address.is_link_local:
             raise ConfigError(f"{host} is a link-local address ({address}), which is refused", field="base_url")
     return url.rstrip("/")
+
+
+def _proxy_of(url: str) -> str | None:
+    """The proxy that the environment names for a URL: HTTP_PROXY, HTTPS_PROXY or ALL_PROXY, less NO_PROXY."""
+    parts, proxies = urlsplit(url), getproxies()
+    proxy = proxies.get(parts.scheme) or proxies.get("all")
+    if not proxy or proxy_bypass(parts.hostname or ""):
+        return None
+    return proxy if "://" in proxy else f"http://{proxy}"
 
 
 def _addresses(host: str, port: int) -> list[ipaddress.IPv4Address | ipaddress.IPv6Address]:

@@ -222,22 +222,30 @@ class Runner:
             self._observe_has_raised = True
 
     async def _ask(self, call: Call, deadline: float | None) -> Completion | Failure:
+        try:
+            if deadline is None:
+                return await self.backends[call.model].generate(call)
+            return await self._ask_until(deadline, call)
+        except CallError as error:
+            return Failure(error.reason, error.message)
+
+    async def _ask_until(self, deadline: float, call: Call) -> Completion | Failure:
         out_of_time = Failure("time_budget", f"no reply within the {self._task_seconds} s that an evaluation has")
         # A timeout ends what waits, and a backend that answers without waiting would never meet it.
-        if deadline is not None and asyncio.get_running_loop().time() >= deadline:
+        if asyncio.get_running_loop().time() >= deadline:
             return out_of_time
         limit = asyncio.timeout_at(deadline)
         try:
             async with limit:
                 return await self.backends[call.model].generate(call)
-        except CallError as error:
-            return Failure(error.reason, error.message)
         except TimeoutError:
             if not limit.expired():
                 raise
             return out_of_time
 
     async def _recall(self, request: Recall, context: _EvaluationContext, here: Address) -> tuple[Memory, ...]:
+        if context.journal is None and self._memory is None:
+            return ()
         key = context.key(here)
         if context.journal is not None:
             recorded = context.journal.get(key, recall_hash(request))

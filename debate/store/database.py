@@ -1,8 +1,8 @@
 """One database and the one thread that talks to it: what is asked meanwhile is committed together.
 
 A commit takes about as long for one row as for a hundred, so the thread takes whatever has gathered while the last
-commit ran (group commit); nobody waits for a clock. Every fault becomes a `StoreError` that names the
-place.
+commit ran (group commit), and an event loop wakes it once all that is ready there has run; nobody waits for a clock.
+Every fault becomes a `StoreError` that names the place.
 """
 
 from __future__ import annotations
@@ -11,21 +11,23 @@ import asyncio
 import os
 import queue
 import threading
-from collections.abc import Callable, Generator, Mapping
+import time
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
-from sqlalchemy import Connection, Engine, Table, insert
+from sqlalchemy import Connection, Engine, Table
 from sqlalchemy.exc import OperationalError
 
 from debate.errors import StoreError
 from debate.sql.connect import FAULTS, connect, described, normalize_url, store_error
 from debate.sql.migrate import Schema
-from debate.sql.types import insert_new
+from debate.sql.types import insert_whole
 from debate.store.tables import Base
 
 T = TypeVar("T")
@@ -33,7 +35,7 @@ SCHEMA = Schema(Path(__file__).parent / "migrations", Base.metadata, head="0004"
 _HINT = "what was recorded before is kept; fix this and run the same command again to continue"
 _GROUP = 512
 """Most pieces of work that share a commit."""
-_DEADLOCK, _TRIES = "40P01", 5
+_DEADLOCK, _TRIES, _PAUSE_SECONDS = "40P01", 5, 0.05
 _KEEPALIVES = "SET tcp_keepalives_idle = 30; SET tcp_keepalives_interval = 10; SET tcp_keepalives_count = 3"
 """Seconds after which a server lets go of a process whose machine is gone without a word."""
 
@@ -44,7 +46,16 @@ class _Work:
 
     do: Callable[[Connection], Any] | None = None
     rows: tuple[tuple[Table, Mapping[str, Any]], ...] = ()
-    done: Future[Any] = field(default_factory=Future[Any])
+    done: Future[Any] | asyncio.Future[Any] = field(default_factory=Future[Any])
+
+    def settle(self, result: Any = None, error: Exception | None = None) -> None:
+        """Tell who waits, if anybody still does."""
+        if self.done.cancelled():
+            return
+        if error is None:
+            self.done.set_result(result)
+        else:
+            self.done.set_exception(error)
 
 
 class Database:
@@ -60,7 +71,8 @@ class Database:
         self.place = described(self.url)
         self._is_pinned = False
         self._pinned: Connection | None = None
-        self._queue: queue.SimpleQueue[_Work | None] = queue.SimpleQueue()
+        self._queue: deque[_Work] = deque()
+        self._wake: queue.SimpleQueue[bool] = queue.SimpleQueue()  # False ends the thread
         self._engine = self._opened()
         self._thread = threading.Thread(target=self._work, name="debate-store", daemon=True)
         self._thread.start()
@@ -73,7 +85,12 @@ class Database:
 
         `do` may be run a second time in a transaction of its own, when another piece of work of its group failed.
         """
-        return self._put(_Work(do))
+        work = _Work(do, done=(done := Future[T]()))
+        # What was paid for is recorded even when nobody waits for it any more: it cannot be cancelled.
+        done.set_running_or_notify_cancel()
+        if self._put(work):
+            self._wake.put(True)
+        return done
 
     def run(self, do: Callable[[Connection], T]) -> T:
         """Run `do` inside a transaction and wait for the commit."""
@@ -81,11 +98,11 @@ class Database:
 
     async def arun(self, do: Callable[[Connection], T]) -> T:
         """Run `do` inside a transaction and wait for the commit."""
-        return await asyncio.wrap_future(self.submit(do))
+        return await self._committed(do)
 
     async def ainsert(self, *rows: tuple[Table, Mapping[str, Any]]) -> None:
         """Insert rows, together with what else is inserted now, and wait for the commit."""
-        await asyncio.wrap_future(self._put(_Work(rows=rows)))
+        await self._committed(None, rows)
 
     def pin(self) -> None:
         """Talk over one connection to the end: once it is lost, with the locks that it holds, nothing is written."""
@@ -99,25 +116,32 @@ class Database:
             if self._is_closed:
                 return
             self._is_closed = True
-            self._queue.put(None)
+            self._wake.put(False)
         self._thread.join()
         if self._pinned is not None:
             self._pinned.close()
         self._engine.dispose()
 
-    def _put(self, work: _Work) -> Future[Any]:
-        # What was paid for is recorded even when nobody waits for it any more: it cannot be cancelled.
-        work.done.set_running_or_notify_cancel()
+    async def _committed(self, do: Callable[[Connection], Any] | None, rows: tuple[Any, ...] = ()) -> Any:
+        """What a piece of work comes to, committed with that of all else that is ready in the loop now."""
+        loop = asyncio.get_running_loop()
+        work = _Work(do, rows, loop.create_future())
+        if self._put(work):
+            loop.call_soon(self._wake.put, True)
+        return await cast("asyncio.Future[Any]", work.done)
+
+    def _put(self, work: _Work) -> bool:
+        """Queue work; false where it cannot be done any more."""
         if self._is_foreign:
             hint = "open the store in the new process"
-            work.done.set_exception(StoreError(f"{self.place}: was opened before the process was forked", hint=hint))
-            return work.done
+            work.settle(error=StoreError(f"{self.place}: was opened before the process was forked", hint=hint))
+            return False
         with self._lock:
             if self._is_closed:
-                work.done.set_exception(StoreError(f"{self.place}: is closed"))
+                work.settle(error=StoreError(f"{self.place}: is closed"))
             else:
-                self._queue.put(work)
-        return work.done
+                self._queue.append(work)
+            return not self._is_closed
 
     @property
     def _is_foreign(self) -> bool:
@@ -160,17 +184,12 @@ class Database:
             raise store_error(self.url, error, _HINT) from error
 
     def _work(self) -> None:
-        """Commit what has gathered, again and again; None in the queue is the end."""
+        """Commit what has gathered, again and again, to the end."""
         is_open = True
         while is_open:
-            gathered = [self._queue.get()]
-            with suppress(queue.Empty):
-                while gathered[-1] is not None and len(gathered) < _GROUP:
-                    gathered.append(self._queue.get_nowait())
-            group = [work for work in gathered if work is not None]
-            is_open = len(group) == len(gathered)
-            if group:
-                self._commit(group)
+            is_open = self._wake.get()
+            while self._queue:
+                self._commit([self._queue.popleft() for _ in range(min(len(self._queue), _GROUP))])
 
     def _commit(self, group: list[_Work]) -> None:
         """One transaction for all; where it fails, one for each, so that a fault stays with whom it belongs to."""
@@ -182,11 +201,9 @@ class Database:
                     self._commit([work])
                 return
             told = store_error(self.url, error, _HINT) if isinstance(error, FAULTS) else error
-            for work in group:
-                work.done.set_exception(told)
+            _tell([(work, None, told) for work in group])
             return
-        for work, result in zip(group, results, strict=True):
-            work.done.set_result(result)
+        _tell([(work, result, None) for work, result in zip(group, results, strict=True)])
 
     def _results(self, group: list[_Work]) -> list[Any]:
         """Do it all in one transaction; again where that met one of another process, each of which waited for both."""
@@ -197,7 +214,30 @@ class Database:
             except OperationalError as error:
                 if getattr(error.orig, "sqlstate", None) != _DEADLOCK or not tries_left:
                     raise
+                time.sleep(_PAUSE_SECONDS)  # the other one goes first
         raise AssertionError("the last try returns or raises")
+
+
+_Outcome = tuple[_Work, Any, Exception | None]
+
+
+def _tell(outcomes: list[_Outcome]) -> None:
+    """Tell all who wait; an event loop is woken once for all of its own."""
+    by_loop: dict[asyncio.AbstractEventLoop | None, list[_Outcome]] = {}
+    for outcome in outcomes:
+        done = outcome[0].done
+        by_loop.setdefault(done.get_loop() if isinstance(done, asyncio.Future) else None, []).append(outcome)
+    for loop, its in by_loop.items():
+        if loop is None:
+            _settle(its)
+            continue
+        with suppress(RuntimeError):  # the loop is closed, and nobody waits any more
+            loop.call_soon_threadsafe(_settle, its)
+
+
+def _settle(outcomes: Iterable[_Outcome]) -> None:
+    for work, result, error in outcomes:
+        work.settle(result, error)
 
 
 def _done(connection: Connection, group: list[_Work]) -> list[Any]:
@@ -219,7 +259,5 @@ def _insert(connection: Connection, waiting: dict[Table, list[Mapping[str, Any]]
         if table.info.get("keep_first"):
             keys = [column.name for column in table.primary_key]
             rows = sorted(rows, key=itemgetter(*keys))  # in one order everywhere: so no two wait for each other
-            insert_new(connection, table, rows)
-        else:
-            connection.execute(insert(table), rows)
+        insert_whole(connection, table, rows)
     waiting.clear()

@@ -11,7 +11,7 @@ from concurrent.futures import Future
 from contextlib import ExitStack
 from typing import Any, TypeVar
 
-from sqlalchemy import ColumnElement, Connection, Row, delete, func, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Row, delete, func, literal_column, or_, select, update
 
 from debate.evaluation import Evaluation
 from debate.flow import RunContext
@@ -134,7 +134,7 @@ class StoredRun:
 
     def tasks_of(self, shard: Shard, settings: str) -> Iterator[Task]:
         """The tasks of a shard that are pending under these settings, as `pending`."""
-        return self._tasks(~_done_under(settings) & TASKS.c.position.between(shard.first, shard.last), settings)
+        return self._tasks(~_done_under(settings) & (TASKS.c.position <= shard.last), settings, shard.first)
 
     def finish_shard(self, shard: Shard) -> bool:
         """Record that a shard is done; False where another worker has claimed it meanwhile."""
@@ -197,34 +197,46 @@ class StoredRun:
         """Tasks whose evaluation was made under other settings."""
         return self._tasks(EVALUATIONS.c.settings != settings, settings)
 
-    def _tasks(self, which: ColumnElement[bool], settings: str) -> Iterator[Task]:
-        for row, kept in self._each(which, lambda connection, rows: self._kept(connection, rows, settings)):
+    def _tasks(self, which: ColumnElement[bool], settings: str, first: int = 0) -> Iterator[Task]:
+        for row, kept in self._each(which, lambda connection, rows: self._kept(connection, rows, settings), first):
             self._read_ahead[row.task_id] = kept
             with self._database.faults_in_words():
                 task = as_task(row.task_id, row.data)
             yield task
 
     def _each(
-        self, which: ColumnElement[bool], read: Callable[[Connection, Sequence[Row[Any]]], Sequence[T]]
+        self,
+        which: ColumnElement[bool],
+        read: Callable[[Connection, Sequence[Row[Any]]], Sequence[T]],
+        first: int = 0,
     ) -> Iterator[tuple[Row[Any], T]]:
-        """The tasks of the latest revision with their evaluations, and what `read` makes of each chunk of them."""
+        """The tasks of the latest revision with their evaluations, and what `read` makes of each chunk of them.
+
+        first: position below which there is nothing to look for.
+        """
 
         def chunk(connection: Connection, after: int) -> list[tuple[Row[Any], T]]:
-            query = self._with_evaluations().where(self._latest, TASKS.c.position > after, which)
-            rows = connection.execute(query.order_by(TASKS.c.position).limit(_CHUNK)).all()
+            query = self._with_evaluations(after).where(self._latest, TASKS.c.position > after, which)
+            # A number that a server's planner sees: it expects a parameter to ask for a tenth of the rows.
+            limited = query.order_by(TASKS.c.position).limit(literal_column(str(_CHUNK)))
+            rows = connection.execute(limited).all()
             return list(zip(rows, read(connection, rows), strict=True))
 
-        last = -1
-        while found := self._database.run(lambda connection, after=last: chunk(connection, after)):
-            last = found[-1][0].position
+        last, is_more = first - 1, True
+        while is_more:
+            found = self._database.run(lambda connection, after=last: chunk(connection, after))
             yield from found
+            if is_more := len(found) == _CHUNK:
+                last = found[-1][0].position
 
     @property
     def _latest(self) -> ColumnElement[bool]:
         return (TASKS.c.run_id == self._run_id) & (TASKS.c.evalset_revision == self.evalset_revision)
 
-    def _with_evaluations(self) -> Any:
+    def _with_evaluations(self, after: int = -1) -> Any:
         same = (EVALUATIONS.c.run_id == TASKS.c.run_id) & (EVALUATIONS.c.position == TASKS.c.position)
+        # Equal to a position that is above `after`, but PostgreSQL does not conclude so, and would read all below it.
+        same &= EVALUATIONS.c.position > after
         columns = (TASKS, EVALUATIONS.c.settings, EVALUATIONS.c.data.label("evaluation"))
         query: Any = select(*columns).select_from(TASKS.outerjoin(EVALUATIONS, same))
         return query.where(TASKS.c.run_id == self._run_id)

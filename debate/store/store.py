@@ -26,6 +26,8 @@ from debate.store.tables import RUNS
 from debate.store.workers import Worker, living_workers
 
 _POLL_SECONDS = 0.1
+_TRIES_UNTOLD = 3
+"""Most setups take a moment, and who begins one is recorded a moment later."""
 _SHOWN = 5
 """Differences that a message lists."""
 
@@ -130,11 +132,11 @@ class Store:
             self._joined.callback(run.close)
 
     def _wait_for_setup(self, locks: RunLocks, name: str, note: Callable[[str], object]) -> None:
-        is_told = False
+        tries = 0
         while not locks.take(SETUP):
-            if not is_told:
+            tries += 1
+            if tries == _TRIES_UNTOLD:
                 note(f"waiting for {self._holder(name)}, which sets the run up")
-            is_told = True
             time.sleep(_POLL_SECONDS)
         if (file := sqlite_file(self._database.url)) is not None and not file.exists():
             raise StoreError(f"{file}: was removed meanwhile, as its run could not begin", hint="start the run again")
@@ -154,7 +156,7 @@ class Store:
                 more = f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
                 raise RunMismatchError(
                     f"the run {name!r} was made with other settings: {'; '.join(found[:_SHOWN])}{more}",
-                    hint="give the settings of before to go on with it, or another name (--out) for a new run; "
+                    hint="give the settings of before to go on with it, or another --run or --out for a new run; "
                     "--fork begins one that keeps the calls that still fit",
                 )
             connection.execute(update(RUNS).where(RUNS.c.id == row.id).values(holder=this_process()))

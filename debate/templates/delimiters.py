@@ -85,6 +85,10 @@ _NAME = r"[a-z]\w*(?:[ -]\w+)*"
 _LABEL, _WORD = r"(?:[a-z]{1,2}|\d{1,6})", r"[0-9a-f]{6,16}"
 
 
+_INDEXED = re.compile(r"[\w\])]")
+"""What stands before the index of a list. It is looked for in the text as it is, where nothing unseen was left out."""
+
+
 @dataclass(frozen=True)
 class _Form:
     """One form of delimiter: how it stands in a template, and what it looks like with one of these names in a text."""
@@ -100,8 +104,8 @@ _FORMS = (
         "[",
         re.compile(rf"^ *\[ */? *({_NAME}) *(?=[\]{PRINTED}])", re.MULTILINE),
         lambda names: (
-            rf"\[ *(?:/ *(?:{names})(?!\w)|(?<![\w\])]\[)(?:{names})(?: +{_LABEL})?(?: +{_WORD})? *\]"
-            rf"|(?:{names})(?: +{_LABEL})? +{_WORD} *\])"
+            rf"\[(?: */ *(?:{names})(?!\w)| *(?:{names})(?: +{_LABEL})? +{_WORD} *\]"
+            rf"| +(?:{names})(?: +{_LABEL})? *\]|(?P<index>(?:{names})(?: +{_LABEL})? *\]))"
         ),
     ),
     _Form(  # <|candidate|>
@@ -161,19 +165,23 @@ class Delimiters:
         text = "".join(segment.text for segment in run)
         starts = set(self._starts(text.translate(_FOLD), word))
         places = [i for i, char in enumerate(text) for _ in char.translate(_FOLD)] if starts else []
-        dotted, begin = sorted(places[start] + 1 for start in starts), 0
+        found = {(places[start], may_be_index) for start, may_be_index in starts}
+        dotted = sorted(
+            {at + 1 for at, may_be_index in found if not (may_be_index and _INDEXED.match(text[at - 1 : at]))}
+        )
+        begin = 0
         for segment in run:
             ends = [place - begin for place in dotted if 0 < place - begin <= len(segment.text)]
             pieces = [segment.text[a:b] for a, b in zip([0, *ends], [*ends, None], strict=True)]
             yield Segment(_DOT.join(pieces), is_content=True)
             begin += len(segment.text)
 
-    def _starts(self, folded: str, word: str) -> Iterator[int]:
-        """Where delimiters begin in folded text."""
+    def _starts(self, folded: str, word: str) -> Iterator[tuple[int, bool]]:
+        """Where delimiters begin in folded text, and whether each may be a list's index."""
         patterns = [pattern for opening, pattern in self.patterns if opening in folded]
         for pattern in [*patterns, re.compile(re.escape(word))] if word else patterns:
             for found in pattern.finditer(folded):
-                yield found.end() - len(found[0].lstrip(" "))
+                yield found.end() - len(found[0].lstrip(" ")), found.lastgroup == "index"
 
 
 def _as_pattern(name: str) -> str:

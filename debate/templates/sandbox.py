@@ -17,7 +17,6 @@ import jinja2
 from jinja2 import nodes
 from jinja2.exceptions import SecurityError
 from jinja2.nativetypes import NativeCodeGenerator
-from jinja2.runtime import LoopContext
 from jinja2.sandbox import MAX_RANGE, ImmutableSandboxedEnvironment
 from jinja2.utils import pass_context
 from jinja2.visitor import NodeTransformer
@@ -195,7 +194,7 @@ def _filtered(name: str, node: Any) -> nodes.Filter:
 
 
 class _Code(NativeCodeGenerator):
-    """Passes on what `finalize` returns as it is, and reads a dict's item without a call."""
+    """Passes on what `finalize` returns as it is, and reads what templates mostly read without a call."""
 
     def _output_child_to_const(self, node: nodes.Expr, frame: Any, finalize: Any) -> Any:
         if not isinstance(node, nodes.TemplateData):
@@ -203,9 +202,13 @@ class _Code(NativeCodeGenerator):
         return super()._output_child_to_const(node, frame, finalize)
 
     def visit_Getattr(self, node: nodes.Getattr, frame: Any) -> None:
-        self.write(f"(of[{node.attr!r}] if type(of := ")
+        name = repr(node.attr)
+        value, kind = f"of[{name}]", f"dict and {name} in of"
+        if node.attr in _OF_LOOPS:
+            value, kind = f"of.{node.attr}", "LoopContext"
+        self.write(f"({value} if type(of := ")
         self.visit(node.node, frame)
-        self.write(f") is dict and {node.attr!r} in of else environment.getattr(of, {node.attr!r}))")
+        self.write(f") is {kind} else environment.getattr(of, {name}))")
 
 
 class Sandbox(ImmutableSandboxedEnvironment):
@@ -238,12 +241,6 @@ class Sandbox(ImmutableSandboxedEnvironment):
     def make_globals(self, d: Mapping[str, Any] | None) -> dict[str, Any]:
         """The names that every template knows; jinja2's own are slow to copy."""
         return {**self.globals, **(d or {})}
-
-    def getattr(self, obj: Any, attribute: str) -> Any:
-        """An attribute or item of something."""
-        if type(obj) is LoopContext and attribute in _OF_LOOPS:
-            return getattr(obj, attribute)
-        return super().getattr(obj, attribute)
 
     def wrap_str_format(self, value: Any) -> None:
         """Nothing: `format` is no safe attribute."""

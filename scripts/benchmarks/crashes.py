@@ -131,12 +131,12 @@ def write_tasks(path: Path, n: int) -> None:
     path.write_text("".join(json.dumps(task) + "\n" for task in tasks))
 
 
-def start(evalset: Path, out: Path, url: str, store: str | None) -> subprocess.Popen[bytes]:
+def start(evalset: Path, out: Path, url: str, store: str | None, *more: str) -> subprocess.Popen[bytes]:
     """The run, as a user would start it."""
     command = [
         *(sys.executable, "-m", "debate", "run", str(evalset), "--out", str(out)),
         *("--backend", "openai", "--base-url", url, "--model", "judge", "--max-concurrency", str(AT_ONCE)),
-        *("--rounds", str(ROUNDS), "--convergence", "none", *(("--store", store) if store else ())),
+        *("--rounds", str(ROUNDS), "--convergence", "none", *(("--store", store) if store else ()), *more),
     ]
     return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
 

@@ -34,7 +34,7 @@ from typing import Any
 
 from sqlalchemy import create_engine, text
 
-from benchmarks.crashes import AGENTS, AT_ONCE, ROUNDS, Model, model, results, write_tasks
+from benchmarks.crashes import AGENTS, AT_ONCE, ROUNDS, Model, model, results, start, write_tasks
 from debate.sql.connect import normalize_url
 
 LATENCY = 0.02, 0.1
@@ -72,14 +72,10 @@ def cluster(workers: int) -> Generator[Any]:
         made.shutdown()
 
 
-def run_command(evalset: Path, out: Path, url: str, *more: str) -> None:
-    """`debate run`, to its end."""
-    command = [
-        *(sys.executable, "-m", "debate", "run", str(evalset), "--out", str(out)),
-        *("--backend", "openai", "--base-url", url, "--model", "judge", "--max-concurrency", str(AT_ONCE)),
-        *("--rounds", str(ROUNDS), "--convergence", "none", *more),
-    ]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+def finish(process: subprocess.Popen[bytes]) -> None:
+    """Wait for a command that must succeed."""
+    _, said = process.communicate()
+    assert process.returncode == 0, said.decode()
 
 
 def repeat(ray: Any, evalset: Path, out: Path, judge: Model, expected: Any, arguments: Any, share: float) -> Outcome:
@@ -87,8 +83,9 @@ def repeat(ray: Any, evalset: Path, out: Path, judge: Model, expected: Any, argu
     turns = len(expected) * AGENTS * ROUNDS
     half = arguments.workers - arguments.workers // 2
     node: dict[str, Any] = {"num_cpus": half, "object_store_memory": 100 << 20}
+    preparing = start(evalset, out, judge.url, arguments.store, "--prepare")
     second = ray.add_node(**node)
-    run_command(evalset, out, judge.url, "--store", arguments.store, "--prepare")
+    finish(preparing)
     before, began = judge.requests(), time.monotonic()
     fleet = subprocess.Popen(
         [
@@ -154,14 +151,16 @@ def main() -> int:
         home = Path(temporary).resolve()
         evalset = home / "tasks.jsonl"
         write_tasks(evalset, arguments.debates)
-        with model(home, *LATENCY) as judge, cluster(arguments.workers) as ray:
-            run_command(evalset, home / "alone", judge.url)
-            expected = results(home / "alone")
-            for n in range(arguments.repetitions):
-                share = chance.uniform(0.2, 0.6)
-                outcome = repeat(ray, evalset, home / f"run{n}", judge, expected, arguments, share)
-                fine = fine and not outcome.faults
-                print(f"repetition {n + 1}, node lost at {share:.0%}: {outcome}", flush=True)
+        with model(home, *LATENCY) as judge:
+            alone = start(evalset, home / "alone", judge.url, None)
+            with cluster(arguments.workers) as ray:
+                finish(alone)
+                expected = results(home / "alone")
+                for n in range(arguments.repetitions):
+                    share = chance.uniform(0.2, 0.6)
+                    outcome = repeat(ray, evalset, home / f"run{n}", judge, expected, arguments, share)
+                    fine = fine and not outcome.faults
+                    print(f"repetition {n + 1}, node lost at {share:.0%}: {outcome}", flush=True)
     return 0 if fine else 1
 
 

@@ -37,17 +37,7 @@ from debate.backends import Call, Scripted
 from debate.config.settings import RunSettings
 from debate.dataset.evalset import EvalSet
 from debate.jobs.run import Run
-
-
-class _Silent:
-    """Watches a run and says nothing."""
-
-    def started(self, total: int, done_before: int) -> None: ...
-    def loading(self) -> None: ...
-    def loaded(self) -> None: ...
-    def answered(self, call: Call, completion: object) -> None: ...
-    def finished(self, evaluation: object) -> None: ...
-    def note(self, text: str) -> None: ...
+from debate.testing import SilentListener
 
 
 def evaluator_of(turns: int) -> DebateEvaluator:
@@ -91,11 +81,10 @@ def measure(folder: Path, n: int, turns: int, store: str | None) -> dict[str, fl
     script = script_of(evaluator)
     evalset = EvalSet(folder / "tasks.jsonl")
     run = Run(evalset=evalset, folder=folder / "out", evaluator=evaluator, settings=RunSettings(store=store))
-    silent: Any = _Silent()
-    recorded = cpu(lambda: run.execute({"scripted": Scripted(script)}, silent))
+    recorded = cpu(lambda: run.execute({"scripted": Scripted(script)}, SilentListener()))
     peak = peak_mib()
     began = time.perf_counter()
-    _, totals = run.execute({"scripted": Scripted(script)}, silent)
+    _, totals = run.execute({"scripted": Scripted(script)}, SilentListener())
     again = time.perf_counter() - began
     assert totals.statuses == {"ok": n}, totals
     few = min(n, 5000)
@@ -129,9 +118,8 @@ def rate(folder: Path, name: str, store: str) -> float:
         evaluator=evaluator,
         settings=RunSettings(store=store, max_concurrency=8),
     )
-    silent: Any = _Silent()
     began = time.perf_counter()
-    _, totals = run.execute({"scripted": Scripted(answer)}, silent)
+    _, totals = run.execute({"scripted": Scripted(answer)}, SilentListener())
     return totals.calls / (time.perf_counter() - began)
 
 

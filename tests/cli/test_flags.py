@@ -114,3 +114,13 @@ def test_a_mapping_that_is_none_is_refused_with_its_flag(arguments: list[str], p
 def test_a_value_that_cannot_be_is_refused_by_name(arguments: list[str], problem: str) -> None:
     with pytest.raises(ConfigError, match=problem):
         RunSettings.read(None, given(*arguments))
+
+
+@pytest.mark.parametrize("flag", ["--run", "--out", "--rounds"])
+def test_a_flag_with_an_empty_value_is_refused_by_its_name(flag: str) -> None:
+    with pytest.raises(ConfigError, match=rf"^{flag}: must not be empty"):
+        given(flag, "")
+
+
+def test_an_environment_variable_that_is_empty_gives_nothing() -> None:
+    assert given(DEBATE_STORE="") == {}

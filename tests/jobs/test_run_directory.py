@@ -256,6 +256,17 @@ def test_a_run_of_that_name_is_gone_on_with_from_another_folder(tmp_path: Path, 
     assert sorted(one.splitlines()) == sorted(two.splitlines())
 
 
+def test_folders_of_one_run_may_differ_in_settings_that_the_store_knows(tmp_path: Path, evalset: Path) -> None:
+    shared: dict[str, Any] = {"store": str(tmp_path / "shared.sqlite"), "run": "monday"}
+    for name, slots in (("one", 1), ("two", 2), ("three", 3)):
+        execute(evalset, tmp_path / name, max_concurrency=slots, **shared)
+    assert [RunDirectory.existing(tmp_path / name).changes() for name in ("one", "two", "three")] == [[], [], []]
+    (tmp_path / "two" / "run.json").write_text(
+        (tmp_path / "two" / "run.json").read_text().replace('"max_concurrency": 2', '"max_concurrency": 4')
+    )
+    assert RunDirectory.existing(tmp_path / "two").changes() == ["max_concurrency: 3 -> 4"]
+
+
 def test_a_folder_of_another_run_is_refused_with_both_names(tmp_path: Path, evalset: Path) -> None:
     execute(evalset, tmp_path / "out", run="monday")
     with pytest.raises(ConfigError, match=r"run: the folder \S+/out holds the run 'monday', not 'tuesday'"):

@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from debate.errors import ConfigError
+from debate.errors import BudgetExceededError, ConfigError
 from debate.evaluators.base import Footprint
+from debate.flow import Completion
 from debate.runtime.limits import Admission, Budget
+from debate.types import Usage
 
 
 def tokens(n: int) -> Footprint:
@@ -77,6 +79,16 @@ def test_a_budget_is_a_number_above_zero(name: str, wrong: Any) -> None:
     with pytest.raises(ConfigError) as caught:
         Budget(**{name: wrong})
     assert caught.value.field == name
+
+
+def test_a_budget_counts_what_earlier_sessions_and_other_processes_have_used() -> None:
+    budget = Budget(100, spent=40, others=50)
+    budget.check()
+    budget.spend(Completion("", usage=Usage(4, 0, 5, 1)))
+    budget.check()
+    budget.others += 1
+    with pytest.raises(BudgetExceededError, match=r"100 tokens is used up \(100\)"):
+        budget.check()
 
 
 def test_a_small_evaluation_does_not_overtake_a_large_one_that_waits() -> None:

@@ -10,17 +10,23 @@ import stat
 import subprocess
 import sys
 import tempfile
+import threading
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
+from sqlalchemy import Connection, func, select, text
 
 from debate import CallbackEvaluator, Engine, Scale, Task
 from debate.backends import Scripted
 from debate.errors import ConfigError, DebateError, StoreError
 from debate.memory import MemoryStore
 from debate.sql.connect import connect, described, normalize_url, without_password
+from debate.sql.types import insert_new
 from debate.store import Store
+from debate.store.database import Database
+from debate.store.tables import TEXTS
 from debate.testing import reply_for
 from tests.small_flows import debates, tasks
 
@@ -252,3 +258,41 @@ def test_a_server_that_is_not_there_is_told_without_the_password_in_its_query() 
         Store("postgresql://u@127.0.0.1:1/x?password=SECRET&connect_timeout=1")
     assert "SECRET" not in str(caught.value)
     connect(normalize_url("sqlite://")).dispose()
+
+
+def test_transactions_that_wait_for_each_other_are_tried_again(url: str) -> None:
+    """Of two workers that insert the same texts in opposite orders, a server ends one with an error."""
+    if url.startswith("sqlite"):
+        pytest.skip("a file has one writer at a time")
+    rows = [{"hash": name, "data": b"", "is_compressed": False} for name in "ab"]
+    both_began, tries = threading.Barrier(2), [0, 0]
+
+    def insert(number: int, connection: Connection) -> None:
+        tries[number] += 1
+        first, second = rows if number else rows[::-1]
+        insert_new(connection, TEXTS, [first])
+        if tries[number] == 1:
+            both_began.wait(10)
+        insert_new(connection, TEXTS, [second])
+
+    with closing(Database(url)) as one, closing(Database(url)) as two:
+        waiting = [each.submit(partial(insert, number)) for number, each in enumerate((one, two))]
+        for each in waiting:
+            each.result(30)
+        assert min(tries) == 1
+        assert max(tries) > 1
+        assert one.run(lambda connection: connection.execute(select(func.count()).select_from(TEXTS)).scalar()) == 2
+
+
+def test_a_pinned_database_that_lost_its_connection_writes_nothing_any_more(url: str) -> None:
+    if url.startswith("sqlite"):
+        pytest.skip("a file has no connection that could be cut")
+    with closing(Database(url)) as pinned, closing(Database(url)) as other:
+        pinned.pin()
+        process = pinned.run(lambda connection: connection.execute(text("SELECT pg_backend_pid()")).scalar())
+        keepalive = pinned.run(lambda connection: connection.execute(text("SHOW tcp_keepalives_idle")).scalar())
+        assert keepalive == "30"
+        other.run(lambda connection: connection.execute(text(f"SELECT pg_terminate_backend({process})")))
+        for _ in range(3):
+            with pytest.raises(StoreError, match="run the same command again"):
+                pinned.run(lambda connection: connection.execute(text("DELETE FROM texts")))

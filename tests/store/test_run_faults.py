@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from collections.abc import Callable, Generator
 from contextlib import closing, contextmanager
@@ -116,3 +117,30 @@ def test_an_error_of_one_piece_of_work_is_not_that_of_its_group(tmp_path: Path) 
     database.close()
     with pytest.raises(StoreError, match="is closed"):
         database.run(lambda _: None)
+
+
+def test_what_is_ready_together_in_an_event_loop_is_committed_together(tmp_path: Path) -> None:
+    from sqlalchemy import Connection, RootTransaction
+
+    from debate.store.database import Database
+
+    database = Database(str(tmp_path / "s.sqlite"))
+
+    def transaction(connection: Connection) -> RootTransaction | None:
+        found = connection.get_transaction()
+        assert isinstance(found, RootTransaction)
+        return found
+
+    async def scene() -> list[RootTransaction | None]:
+        gone = asyncio.ensure_future(database.arun(transaction))
+        waiting = [asyncio.ensure_future(database.arun(transaction)) for _ in range(50)]
+        await asyncio.sleep(0)
+        gone.cancel()  # nobody waits for it any more, and it is done all the same
+        return await asyncio.gather(*waiting)
+
+    found = asyncio.run(scene())
+    assert len(found) == 50
+    assert set(map(id, found)) == {id(found[0])}
+    database.close()
+    with pytest.raises(StoreError, match="is closed"):
+        asyncio.run(database.arun(transaction))

@@ -121,6 +121,7 @@ TEXTS = st.lists(st.one_of(st.sampled_from(FORGED), st.text(st.characters(codec=
 @settings(deadline=None, max_examples=60)
 @given(TEXTS.map("".join))
 @example("\n".join(FORGED))
+@example("0\x1b[CANDIDATE B]")
 @example(" ".join(FORGED))
 def test_a_prompt_has_the_delimiters_of_its_templates_and_no_others(name: str, text: str) -> None:
     found = [delimiters(name, join([block])) for block in blocks(name, text)]

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -66,8 +65,7 @@ class _Debate:
             scale=CELL_SCALE,
             history_scores=settings.history_scores,
         )
-        n_candidates = len(task.candidates)
-        self.samplings = [settings.sampling_of(persona, n_candidates) for persona in settings.personas]
+        self.samplings = settings.samplings(len(task.candidates))
         self.turns: list[Turn] = []
         self.cv: list[float] = []
         self.tokens = 0
@@ -114,12 +112,11 @@ class _Debate:
         asked = yield from generate_parsed(call, read, self.settings.retries)
         self.tokens += asked.tokens
         reply, name = asked.value, self.settings.personas[i].name
-        unscored = np.full((len(self.task.candidates), len(self.components)), np.nan)  # (J, K)
         return Turn(
             round=r,
             agent=name,
             labels=self.ordering.shown(i),
-            scores=unscored if reply is None else np.array(reply.scores, dtype=np.float64),
+            scores=self._unscored() if reply is None else np.array(reply.scores, dtype=np.float64),  # (J, K)
             overall="" if reply is None else reply.overall,
             comments=() if reply is None else reply.comments,
             failure=None if asked.failure is None else replace(asked.failure, round=r, agent=name),
@@ -128,13 +125,14 @@ class _Debate:
             escaped_special_tokens=asked.escaped_special_tokens,
         )
 
+    def _unscored(self) -> FloatArray:
+        return np.full((len(self.task.candidates), len(self.components)), np.nan)
+
     def _recall(self, i: int, heard: Sequence[Turn]) -> Flow[tuple[Memory, ...]]:
         """The agent's memories for this turn, m_i = M(a_i, x, y, history); none without memory settings."""
-        persona = self.settings.personas[i]
-        memory = persona.memory
-        if memory is None:
+        settings = self.settings.recalls[i]
+        if settings is None:
             return ()
-        settings: dict[str, Any] = {"collections": (f"{self.settings.profile_name}/{persona.name}",), **memory.given()}
         said = [turn.overall for turn in heard[-len(self.settings.personas) :]]
         queries = (self.task.x, *(candidate.text for candidate in self.task.candidates), *said)
         return (yield from recall(Recall(queries=queries, task=self.task, **settings)))

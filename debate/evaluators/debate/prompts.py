@@ -50,15 +50,14 @@ class DebatePrompts:
         self._system = _system_block(ById(templates), profile.components, scale, today)
         self._task_blocks: dict[tuple[int, ...], Block] = {}
         self._turn_blocks: dict[tuple[int, str], Block] = {}
+        self._agent_blocks: dict[tuple[int, tuple[Memory, ...], bool], Block] = {}
 
     def prompt(
         self, agent: int, history: Sequence[Turn], memories: Sequence[Memory], error: ReplyError | None = None
     ) -> Prompt:
         """The prompt of agent `agent` (index) after `history`, with the last reply's `error` where there was one."""
-        persona, labels = self._profile.personas[agent], list(self._ordering.shown(agent))
-        context = agent_context(persona, memories, labels, self._delimiter, is_first=not history)
         blocks = [self._task_block(agent), *(self._turn_block(turn) for turn in history)]
-        blocks.append(self._render(AGENT, context))
+        blocks.append(self._agent_block(agent, tuple(memories), not history))
         if error is not None:
             blocks.append(self._render(RETRY, {"error": error.message}))
         return Prompt(system=(self._system,), user=tuple(blocks))
@@ -68,6 +67,14 @@ class DebatePrompts:
         if order not in self._task_blocks:
             self._task_blocks[order] = self._render(TASK, task_context(self._task, self._ordering, agent))
         return self._task_blocks[order]
+
+    def _agent_block(self, agent: int, memories: tuple[Memory, ...], is_first: bool) -> Block:
+        key = (agent, memories, is_first)
+        if key not in self._agent_blocks:
+            persona, labels = self._profile.personas[agent], list(self._ordering.shown(agent))
+            context = agent_context(persona, memories, labels, self._delimiter, is_first=is_first)
+            self._agent_blocks[key] = self._render(AGENT, context)
+        return self._agent_blocks[key]
 
     def _turn_block(self, turn: Turn) -> Block:
         key = (turn.round, turn.agent)

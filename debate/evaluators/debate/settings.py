@@ -128,19 +128,32 @@ class DebateSettings(PromptingEvaluator):
         """The profile's name."""
         return self.loaded_profile.name
 
-    def sampling_of(self, persona: Persona, n_candidates: int) -> Sampling:
-        """The persona's sampling over the debate's, with room for the longest reply that the schema allows."""
-        defaults = self.sampling
-        if defaults.max_tokens is None:
-            defaults = replace(defaults, max_tokens=self._longest_reply(n_candidates))
-        return persona.sampling.over(defaults)
+    def samplings(self, n_candidates: int) -> tuple[Sampling, ...]:
+        """Each persona's sampling over the debate's, with room for the longest reply that the schema allows."""
+        if n_candidates not in self._samplings:
+            defaults = self.sampling
+            if defaults.max_tokens is None:
+                defaults = replace(defaults, max_tokens=self._longest_reply(n_candidates))
+            self._samplings[n_candidates] = tuple(persona.sampling.over(defaults) for persona in self.personas)
+        return self._samplings[n_candidates]
+
+    @cached_property
+    def _samplings(self) -> dict[int, tuple[Sampling, ...]]:
+        """Those that were made, by the number of candidates."""
+        return {}
+
+    @cached_property
+    def recalls(self) -> tuple[dict[str, Any] | None, ...]:
+        """What each persona's recalls are asked with besides their queries; None for those without a memory."""
+        memories = ((f"{self.profile_name}/{persona.name}", persona.memory) for persona in self.personas)
+        return tuple(memory and {"collections": (own,), **memory.given()} for own, memory in memories)
 
     def footprint(self, task: Task) -> Footprint:
         """Upper bound of a debate's prompts: the last one shows all turns; candidate orders share no prefix."""
         texts = [task.x, *task.background, *(candidate.text for candidate in task.candidates)]
         rules = 2000 + sum(len(component.description) for component in self.components)
         longest_role = max(len(persona.role) for persona in self.personas)
-        samplings = [self.sampling_of(persona, len(task.candidates)) for persona in self.personas]
+        samplings = self.samplings(len(task.candidates))
         return Footprint(
             characters=rules + longest_role + sum(map(len, texts)),
             replies=self.rounds * len(self.personas),

@@ -81,6 +81,19 @@ def test_all_requests_of_a_task_carry_one_session_which_is_not_the_tasks_id_and_
     assert [session for text, session in sent if "Hello?" in text] == [None]
 
 
+def test_a_proxy_that_the_environment_names_is_asked_except_for_hosts_without_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with FakeServer() as proxy, FakeServer() as server:
+        monkeypatch.setenv("http_proxy", proxy.url.removeprefix("http://"))
+        monkeypatch.setenv("no_proxy", "127.0.0.1")
+        with pytest.raises(BackendUnavailableError, match="no such path"):  # as the fake server says of a whole address
+            answer(OpenAICompatible("tiny", "http://far.invalid/v1", retry_policy=QUICK))
+        answer(backend_of(server))
+    assert [request.path for request in proxy.requests] == ["http://far.invalid/v1/chat/completions"]
+    assert [request.path for request in server.requests] == ["/v1/chat/completions"]
+
+
 def test_a_call_without_a_schema_asks_for_no_format() -> None:
     with FakeServer() as server:
         assert answer(backend_of(server), call_of(schema=None)).text == "Hello."

@@ -10,7 +10,7 @@ from debate.sql.types import Json
 revision = "0004"
 down_revision = "0003"
 
-SECONDS: Any = sa.Double()
+SECONDS: sa.types.TypeEngine[float] = sa.Double()
 
 
 def upgrade() -> None:
