@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, func, insert, literal, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Select, bindparam, func, insert, literal, or_, select, update
 
 from debate.store.tables import SHARDS
 from debate.store.workers import Worker
@@ -62,26 +62,31 @@ def undone(run_id: int) -> ColumnElement[bool]:
     return (SHARDS.c.run_id == run_id) & ~SHARDS.c.is_done
 
 
+_THIS_RUN = (SHARDS.c.run_id == bindparam("run")) & ~SHARDS.c.is_done
+_COUNTS = select(func.count(), func.count().filter(SHARDS.c.worker == bindparam("me"))).where(_THIS_RUN)
+_IS_FREE = or_(SHARDS.c.worker.is_(None), SHARDS.c.worker.not_in(bindparam("living", expanding=True)))
+_FREE = select(SHARDS).where(_THIS_RUN, _IS_FREE).order_by(SHARDS.c.shard).limit(1).with_for_update(skip_locked=True)
+_THIS = (SHARDS.c.run_id == bindparam("run")) & (SHARDS.c.shard == bindparam("number"))
+_TAKE = update(SHARDS).where(_THIS).values(worker=bindparam("me"), claim=SHARDS.c.claim + 1)
+_FINISH = update(SHARDS).where(_THIS, SHARDS.c.claim == bindparam("claimed")).values(is_done=True)
+
+
 def claim(connection: Connection, run_id: int, worker: Worker) -> Shard | None:
     """The first shard that nobody works on; None where there is none, or the worker has its share."""
-    is_mine = SHARDS.c.worker == worker.number
-    counts = select(func.count(), func.count().filter(is_mine)).where(undone(run_id))
-    n_undone, n_mine = connection.execute(counts).one()
+    here = {"run": run_id, "me": worker.number}
+    n_undone, n_mine = connection.execute(_COUNTS, here).one()
     living = worker.living(connection)
     if not n_undone or n_mine >= share(n_undone, len(living)):
         return None
-    is_free = or_(SHARDS.c.worker.is_(None), SHARDS.c.worker.not_in(living))
-    free = select(SHARDS).where(undone(run_id), is_free).order_by(SHARDS.c.shard).limit(1)
-    found = connection.execute(free.with_for_update(skip_locked=True)).first()
+    found = connection.execute(_FREE, {"run": run_id, "living": [*living]}).first()
     # Now that its row is locked, nobody else can claim it; a worker that came to life meanwhile may have done so.
     if found is None or (found.worker is not None and found.worker in worker.living(connection)):
         return None
-    this = (SHARDS.c.run_id == run_id) & (SHARDS.c.shard == found.shard)
-    connection.execute(update(SHARDS).where(this).values(worker=worker.number, claim=found.claim + 1))
+    connection.execute(_TAKE, {**here, "number": found.shard})
     return Shard(found.shard, found.first, found.last, found.claim + 1)
 
 
 def finish(connection: Connection, run_id: int, shard: Shard) -> bool:
     """Record that all tasks of a shard are evaluated; False where it was taken from us."""
-    this = (SHARDS.c.run_id == run_id) & (SHARDS.c.shard == shard.number) & (SHARDS.c.claim == shard.claim)
-    return connection.execute(update(SHARDS).where(this).values(is_done=True)).rowcount == 1
+    claimed = {"run": run_id, "number": shard.number, "claimed": shard.claim}
+    return connection.execute(_FINISH, claimed).rowcount == 1

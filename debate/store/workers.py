@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from sqlalchemy import Connection, Row, func, insert, select, update
+from sqlalchemy import Connection, Row, bindparam, func, insert, select, update
 
 from debate.errors import RunLockedError, StoreError
 from debate.store.database import Database
@@ -45,6 +45,9 @@ class WorkerState:
     tokens: int
     shards: int
     """How many it has claimed and not finished."""
+
+
+_NOT_ENDED = select(WORKERS.c.worker).where(WORKERS.c.run_id == bindparam("run"), WORKERS.c.ended_at.is_(None))
 
 
 class Worker:
@@ -112,8 +115,8 @@ class Worker:
 
     def living(self, connection: Connection) -> set[int]:
         """The numbers of the workers that live, this one included."""
-        here = select(WORKERS.c.worker).where(WORKERS.c.run_id == self._run_id, WORKERS.c.ended_at.is_(None))
-        return self._locks.living(connection, list(connection.execute(here).scalars()))
+        numbers = connection.execute(_NOT_ENDED, {"run": self._run_id}).scalars()
+        return self._locks.living(connection, list(numbers))
 
     def close(self) -> None:
         """Record the end; where that cannot be recorded any more, the lock shows it."""
