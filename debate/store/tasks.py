@@ -82,13 +82,16 @@ class _Adding:
     """Where the next new task goes."""
     known: dict[str, _Known] = field(default_factory=dict[str, _Known])
     """By id: the tasks of this chunk, and those of the run that it may meet."""
+    looked_up: set[str] = field(default_factory=set[str])
+    """Ids of which `known` says whether the run has them."""
     ids: UniqueIds = field(init=False)
 
     def __post_init__(self) -> None:
         self.ids = UniqueIds(self._is_taken)
 
     def add(self, chunk: list[Placed]) -> None:
-        known = self.known = self._known([task.id for task, _, _ in chunk])
+        self.looked_up = {task.id for task, _, _ in chunk}
+        known = self.known = self._known([*self.looked_up])
         new: list[Row] = []
         again: list[int] = []
         for task, file, line in chunk:
@@ -119,7 +122,8 @@ class _Adding:
 
     def _is_taken(self, name: str) -> bool:
         """Whether this revision has a task of that id already."""
-        if name not in self.known:
+        if name not in self.looked_up:
+            self.looked_up.add(name)
             self.known.update(self._known([name]))
         return name in self.known and self.known[name].revision == self.revision
 
