@@ -32,13 +32,13 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import statistics
 import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -342,7 +342,7 @@ def report(results: dict[str, list[Result]], n_debates: int) -> None:
     """A table of medians, and the ratios: medians over the repetitions, with the least and the greatest."""
     print_arms(results)
     if "engine" in results:
-        debates = n_debates / statistics.median(result.seconds for result in results["engine"])
+        debates = n_debates / median(result.seconds for result in results["engine"])
         print(f"\nengine: {debates:.2f} debates/s")
     print()
     for above, below, goal in RATIOS:
@@ -354,15 +354,8 @@ def print_arms(results: Mapping[str, Sequence[Result]]) -> None:
     """A table of medians; `CPU ms` is that of this process for each request."""
     print(f"\n{'arm':<22}{'tokens/s':>10}{'requests':>10}{'seconds':>9}{'cached':>8}{'tokens/step':>13}{'CPU ms':>8}")
     for name, runs in results.items():
-        rate, seconds, per_step, cpu = (
-            statistics.median(figure(each) for each in runs)
-            for figure in (
-                lambda run: run.rate,
-                lambda run: run.seconds,
-                lambda run: run.per_step,
-                lambda run: run.cpu / run.requests * 1000,
-            )
-        )
+        rate, seconds = median(run.rate for run in runs), median(run.seconds for run in runs)
+        per_step, cpu = median(run.per_step for run in runs), median(run.cpu / run.requests * 1000 for run in runs)
         n, cached = runs[-1].requests, runs[-1].cached
         print(f"{name:<22}{rate:>10,.0f}{n:>10}{seconds:>9.1f}{cached:>8.1%}{per_step:>13.2f}{cpu:>8.2f}")
 
@@ -375,7 +368,7 @@ def ratio(above: Sequence[Result], below: Sequence[Result]) -> str:
 
 
 def _spread(each: Sequence[float]) -> str:
-    return f"{statistics.median(each):.2f} ({min(each):.2f} to {max(each):.2f})"
+    return f"{median(each):.2f} ({min(each):.2f} to {max(each):.2f})"
 
 
 def dummy_model(shape: str, folder: Path) -> Path:

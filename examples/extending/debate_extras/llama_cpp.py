@@ -39,7 +39,7 @@ class LlamaCpp(HTTPBackend):
             body["n_predict"] = sampling.pop("max_tokens")
         if call.schema is not None:
             body["json_schema"] = call.schema
-        return self._completion(mapping(await self._post({**body, **sampling})))
+        return self._completion(mapping(await self._post(call, {**body, **sampling})))
 
     def _completion(self, data: dict[str, Any]) -> Completion:
         text = data.get("content")

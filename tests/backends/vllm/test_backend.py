@@ -100,7 +100,7 @@ def test_leaving_a_stream_early_aborts_its_requests_in_the_engine(vllm_engine: E
 def call(session: str = "", **given: Any) -> Call:
     """A call with a prompt of two hundred words."""
     prompt = Prompt.from_messages("word " * 200)
-    usual = {"model": "m", "prompt": prompt, "sampling": Sampling(max_tokens=8), "seed": 1}
+    usual: dict[str, Any] = {"model": "m", "prompt": prompt, "sampling": Sampling(max_tokens=8), "seed": 1}
     return Call(**{**usual, **given}, session=session)
 
 
@@ -151,7 +151,12 @@ def test_calls_with_more_replies_ahead_leave_the_queue_first(vllm_engine: Engine
 
 @pytest.mark.vllm
 def test_two_engines_each_keep_the_prefixes_of_their_own_sessions(tiny_model: Path) -> None:
-    arguments = {**ENGINE_ARGS, "max_model_len": 2048, "max_num_seqs": 4, "kv_cache_memory_bytes": 1 << 26}
+    arguments: dict[str, Any] = {
+        **ENGINE_ARGS,
+        "max_model_len": 2048,
+        "max_num_seqs": 4,
+        "kv_cache_memory_bytes": 1 << 26,
+    }
 
     async def asked() -> list[list[int]]:
         backend = VLLM(tiny_model, data_parallel_size=2, **arguments)
