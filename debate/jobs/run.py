@@ -127,6 +127,8 @@ class Run:
                         folder.remove_store()
                     raise
                 if folder.is_new or record.is_alone:
+                    # First of all, so that no process finds a file that says what the store does not know.
+                    record.note(**folder.noted(record.about))
                     folder.write(seed=seed, today=record.context.today, identity=identity)
                 session.prepare(open_files)
             session.run_to_the_end()
@@ -163,7 +165,10 @@ class Run:
         folder = found or RunDirectory.new(self.folder, store, self.settings.run)
         about = folder.evalset if self.evalset is None else {"path": str(self.evalset.path)}
         store, is_given = store or folder.store, folder.is_store_given or store is not None  # it may hold a password
-        return RunDirectory(folder.path, folder.name, store, self.settings.given() or folder.settings, about, is_given)
+        # What one session of a run is told besides, as by `debate resume`, is not what the run was begun with.
+        recorded = folder.settings if self.evalset is None else None
+        settings = recorded or self.settings.given() or folder.settings
+        return RunDirectory(folder.path, folder.name, store, settings, about, is_given)
 
 
 @dataclass(slots=True)

@@ -16,6 +16,7 @@ from debate.dataset.readers import RecordFile
 from debate.errors import TaskError
 from debate.evaluators.base import Evaluator
 from debate.jobs.run import Run
+from debate.jobs.run_directory import RunDirectory
 from debate.store import Store
 from debate.testing import SilentListener, reply_for
 from tests.small_flows import debates
@@ -77,6 +78,26 @@ class Noting(SilentListener):
 
     def note(self, text: str) -> None:
         self.notes.append(text)
+
+
+def test_a_folder_says_nothing_that_its_store_does_not_know_and_keeps_what_the_run_was_begun_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[list[str]] = []
+    write_down = RunDirectory.write
+
+    def watched(self: RunDirectory, **more: Any) -> None:
+        write_down(self, **more)
+        written.append(RunDirectory.existing(self.path).changes())
+
+    monkeypatch.setattr(RunDirectory, "write", watched)
+    evalset, out = write(tmp_path / "tasks.jsonl", 3), tmp_path / "out"
+    execute(evalset, out, max_concurrency=2)
+    execute(evalset, out, max_concurrency=3)
+    resumed = Run(evalset=None, folder=out, evaluator=debates(rounds=1), settings=RunSettings(max_concurrency=4))
+    resumed.execute({"scripted": Scripted(reply_for)}, SilentListener())
+    assert written == [[], [], []]
+    assert RunDirectory.existing(out).settings == {"max_concurrency": 3}
 
 
 def equal(x: str, text: str) -> float:
