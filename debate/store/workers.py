@@ -75,7 +75,8 @@ class Worker:
 
     def begin(self) -> None:
         """Be one of the workers from now on."""
-        assert self._locks.take(str(self.number)), "a random number is nobody else's"
+        is_taken = self._locks.take(str(self.number))
+        assert is_taken, "a random number is nobody else's"
         now = time.time()
         about = {
             "host": socket.gethostname(),
