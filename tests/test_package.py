@@ -26,7 +26,8 @@ LAYERS = (
     {"runtime"},
     {"dataset", "export", "bundled_judge", "search"},
     {"config"},
-    {"jobs", "server", "fleet"},
+    {"jobs", "server"},
+    {"fleet"},
     {"cli", "testing"},
 )
 """The folders, from the ground floor up: a folder imports from those below it alone. Modules at the root stand between

@@ -92,7 +92,7 @@ def _counts(folder: RunDirectory) -> tuple[int, int]:
     """How many tasks there are, and how many are evaluated."""
     with folder.open_store() as store:
         record = store.read(folder.name)
-        return record.n_tasks(), record.n_evaluated(record.about.get("results_under"))
+        return record.n_tasks(), record.n_done()
 
 
 def _progress(folder: RunDirectory, workers: int) -> Callable[[int], None]:

@@ -37,7 +37,7 @@ def workers(folder: Annotated[Path, typer.Argument(help="Folder of the run.")]) 
             names = (str(each.about.get(key) or "-") for key in ("host", "process", "device"))
             made.add_row(*map(name, names), *map(line, _facts(each)), style=_COLORS.get(each.state, "dim"))
         shards, total = record.n_undone(), record.n_tasks()
-        done = record.n_evaluated(record.about.get("results_under"))
+        done = record.n_done()
     open_console().print(made if made.rows else "nobody has worked on it")
     claimed = f", in {shards:,} shards" if shards else ""
     say(f"left: {total - done:,} of {total:,} tasks{claimed}" if done < total else f"all {total:,} tasks are done")

@@ -18,8 +18,8 @@ from typing import Any
 
 from debate.errors import ConfigError
 from debate.fleet.worker import GRACE_SECONDS, End, WorkerProcess
+from debate.jobs.run_directory import RECORD_FILE
 
-RECORD_FILE = "run.json"
 _AUTHENTICATION = (
     "all of the cluster's nodes and this process need one version of Ray and of Python, and one RAY_AUTH_MODE with one "
     "token (RAY_AUTH_TOKEN, or the file of RAY_AUTH_TOKEN_PATH)"

@@ -371,6 +371,10 @@ class StoredRun:
         evaluated = self._with_evaluations().where(self._latest, _under(settings))
         return self._scalar(evaluated.with_only_columns(func.count()))
 
+    def n_done(self) -> int:
+        """How many of these have a result under the settings that the run was last worked on with."""
+        return self.n_evaluated(self.about.get("results_under"))
+
     def tokens_spent(self) -> int:
         """Prompt and completion tokens of all calls that a model was asked."""
         tokens = func.sum(CALLS.c.prompt_tokens + CALLS.c.completion_tokens)
