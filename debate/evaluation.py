@@ -16,14 +16,18 @@ import numpy as np
 
 from debate import selection as _selection
 from debate.files import json_text
+from debate.scoring.distributions import spread_of
+from debate.scoring.distributions import why_unscored as why_label_unscored
 from debate.types import (
     FORBID_UNKNOWN,
     Failure,
     FloatArray,
     FloatOrNaN,
     Judgment,
+    OmitsEmpty,
     Scale,
     ScoreStatus,
+    SilentReadout,
     Status,
     StopReason,
     Transcript,
@@ -39,10 +43,11 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Evaluation:
+class Evaluation(OmitsEmpty):
     """What an evaluator found out about the J candidates of one task."""
 
     __pydantic_config__ = FORBID_UNKNOWN
+    omitted = ("p_best", "before", "after")
 
     task_id: str
     evaluator: str
@@ -64,6 +69,13 @@ class Evaluation:
     """Candidates that share the best score; empty when one stands alone."""
     tensor: FloatArray | None = None
     """S, (R, I, J, K), with as many rounds as ran; NaN = unscored."""
+    p_best: FloatArray | None = None
+    """(J,), the probability of each candidate being the best, where scores were read out as distributions; see
+    `debate.scoring.distributions.p_best`."""
+    before: tuple[SilentReadout, ...] = ()
+    """How each agent would have scored before anybody had spoken, where that was read out."""
+    after: tuple[SilentReadout, ...] = ()
+    """The same after the last turn."""
     components: tuple[str, ...] = ()
     """Names along K."""
     agents: tuple[str, ...] = ()
@@ -84,6 +96,17 @@ class Evaluation:
     """What else the evaluator found out, as plain data; its docstring says what."""
     usage: Usage = Usage()
     seconds: float = 0.0
+
+    @property
+    def spread(self) -> FloatArray | None:
+        """Standard deviation of each cell, (R, I, J, K); NaN where unscored, None where no scores were read out."""
+        read = {(turn.round, turn.agent): turn.distributions for turn in self.transcript if turn.distributions}
+        if self.tensor is None or not read:
+            return None
+        spreads = np.full(self.tensor.shape, np.nan)  # (R, I, J, K)
+        for (r, agent), distributions in read.items():
+            spreads[r, self.agents.index(agent)] = spread_of(distributions)
+        return spreads
 
     @property
     def choice(self) -> tuple[int, ...]:
@@ -167,6 +190,18 @@ class Evaluation:
             ValueError: for what `to_dict` does not write: an unknown or missing key, a value of another type.
         """
         return from_plain(cls, data)
+
+
+def why_unscored(turn: Turn, j: int, k: int) -> str | None:
+    """Why a cell of a turn has no score: the reason of the turn's failure, `label_mass` or `abstained`; None with one.
+
+    See `debate.scoring.distributions.why_unscored`. An agent that may abstain says why in its comments.
+    """
+    if not np.isnan(turn.scores[j, k]):
+        return None
+    if turn.failure is not None:
+        return turn.failure.reason
+    return why_label_unscored(turn.distributions[j][k]) if turn.distributions else "abstained"
 
 
 def plain(value: Any) -> Any:

@@ -23,7 +23,7 @@ from debate.errors import ConfigError, ReplyError
 from debate.hashing import Encoded, canonical
 from debate.parsing.json_extract import refuse_quotation
 from debate.settings import check_settings, check_value, setting
-from debate.types import Failure, InvalidReply, Memory, Sampling, Task, Usage
+from debate.types import Failure, InvalidReply, LabelDistribution, Memory, Sampling, Task, Usage
 
 T = TypeVar("T")
 Chat = str | Sequence[Mapping[str, str]]
@@ -146,6 +146,27 @@ def join(blocks: Sequence[Block]) -> str:
     return "".join([block.text for block in blocks])
 
 
+@dataclass(frozen=True, slots=True)
+class ReadOut:
+    """Asks how likely the model holds each label, at one or several places of its reply.
+
+    With `continuations`, nothing is decoded: each is what the reply has said when the next label is due, and all of
+    them are read from the shared prompt at once. Without, the places are the values in the reply itself: the numbers
+    and nulls of its JSON, outside strings, in the order of the text; see `debate.parsing.places`.
+
+    It is one call with one record, answered with one distribution per place; a backend asks its model as often as it
+    takes. `usage.calls` counts it once.
+    """
+
+    labels: tuple[str, ...]
+    """Texts that may stand at each place, no two alike: `0` to `10`, or `null`."""
+    continuations: tuple[tuple[Block, ...], ...] = ()
+
+    def encoded(self) -> list[Any]:
+        """What shapes the answer, for hashes."""
+        return [list(self.labels), [join(blocks) for blocks in self.continuations]]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Generate:
     """Ask the model. Answered with a `Completion`, or with a `Failure` when the call failed for good."""
@@ -154,6 +175,8 @@ class Generate:
     sampling: Sampling = Sampling()
     schema: Mapping[str, Any] | None = None
     """JSON schema that the reply must follow."""
+    read_out: ReadOut | None = None
+    """Which probabilities are read besides the reply, or in its stead."""
     model: str | None = None
     """None is the run's model."""
     sample_key: tuple[str | int, ...] = ()
@@ -174,6 +197,8 @@ class Call:
     seed: int
     schema: Mapping[str, Any] | None = None
     """The reply's JSON schema."""
+    read_out: ReadOut | None = None
+    """See `Generate.read_out`."""
     prompt_hash: str = ""
     """Of all that shapes the reply but the seed: model, messages, schema and sampling."""
     info: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -203,6 +228,8 @@ class Completion:
     usage: Usage = Usage(calls=1)
     escaped_special_tokens: int = 0
     """Control strings in content that were broken for a server which applies a chat template itself."""
+    distributions: tuple[LabelDistribution, ...] = ()
+    """What was read out, one for each place; of places without continuations, those that the reply has."""
     call: str | None = None
     """Address of the call that this answers; set by the runner."""
     cached: bool = False

@@ -56,6 +56,26 @@ class _Null:
         )
 
 
+class OmitsEmpty:
+    """A dataclass whose plain data leave out some fields where they are empty."""
+
+    omitted: ClassVar[tuple[str, ...]]
+    """Their names."""
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        """The schema of the dataclass, with those fields left out."""
+        schema = handler(source)
+        for each in handler.resolve_ref_schema(schema)["schema"]["fields"]:
+            if each["name"] in cls.omitted:
+                each["serialization_exclude_if"] = _is_empty
+        return schema
+
+
+def _is_empty(value: Any) -> bool:
+    return value is None or (isinstance(value, tuple) and not value)
+
+
 FloatArray = Annotated[NDArray[np.float64], _Lists]
 FloatOrNaN = Annotated[float, _Null(math.nan)]
 FORBID_UNKNOWN = {"extra": "forbid"}
@@ -391,11 +411,24 @@ class InvalidReply:
     message: str
 
 
+@dataclass(frozen=True, slots=True)
+class LabelDistribution:
+    """How likely a model held each label at one place of its reply."""
+
+    __pydantic_config__ = FORBID_UNKNOWN
+
+    probabilities: Mapping[str, float] = field(hash=False)
+    """By label; they sum to 1, and labels of less than 1e-7 are left out."""
+    mass: float = 1.0
+    """Probability that the model gave to all labels together, before they were made to sum to 1; from 0 to 1."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judgment:
+class Judgment(OmitsEmpty):
     """One reply of a judge outside a debate: on one candidate or one of its steps, or a ballot on several."""
 
     __pydantic_config__ = FORBID_UNKNOWN
+    omitted = ("distribution",)
 
     candidates: tuple[int, ...]
     """Indices of those it is about, in the order shown."""
@@ -411,6 +444,8 @@ class Judgment:
     """A ballot's candidates, best first; a choice is a ranking of one, and no preference of none."""
     text: str = ""
     """The reply, raw."""
+    distribution: LabelDistribution | None = None
+    """Of the value, where it was read out."""
     failure: Failure | None = None
     invalid_replies: tuple[InvalidReply, ...] = ()
     """Replies that could not be read, before this one or until the tries ran out."""
@@ -436,10 +471,11 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Turn:
+class Turn(OmitsEmpty):
     """What one agent said in one round. All arrays follow the task's own candidate order, whatever was shown."""
 
     __pydantic_config__ = FORBID_UNKNOWN
+    omitted = ("distributions",)
 
     round: int
     """From 0."""
@@ -447,7 +483,9 @@ class Turn:
     labels: Mapping[str, int]
     """Label shown -> candidate index, in the order shown."""
     scores: FloatArray
-    """(J, K), NaN where the turn failed."""
+    """(J, K), NaN where the turn failed, the agent abstained, or the labels had too little of the probability."""
+    distributions: tuple[tuple[LabelDistribution, ...], ...] = ()
+    """(J, K), of which `scores` are the expectations; empty where the scores were not read out."""
     overall: str = ""
     comments: tuple[str, ...] = ()
     """One per candidate; empty when the turn failed."""
@@ -457,6 +495,19 @@ class Turn:
     memories: tuple[Memory, ...] = ()
     escaped_special_tokens: int = 0
     """Control strings in the prompt's content that were broken; see `Completion.escaped_special_tokens`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SilentReadout:
+    """How an agent would have scored, had it been asked without a word of its own."""
+
+    __pydantic_config__ = FORBID_UNKNOWN
+
+    agent: str
+    scores: FloatArray
+    """(J, K), NaN where it could not be read."""
+    distributions: tuple[tuple[LabelDistribution, ...], ...] = ()
+    """(J, K); empty where the call failed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -200,8 +200,8 @@ def test_few_modules_stand_at_the_root_of_the_package() -> None:
     assert len([path for path in PACKAGE.glob("*.py")]) <= 20
 
 
-def test_there_are_fewer_than_200_files() -> None:
-    assert len(sources()) < 200
+def test_there_are_fewer_than_230_files() -> None:
+    assert len(sources()) < 230
 
 
 @pytest.mark.parametrize("path", sources(), ids=lambda path: str(path.relative_to(PACKAGE)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Generator
+from dataclasses import fields
 from functools import cache
 from typing import Any, cast, get_type_hints
 
@@ -85,7 +86,8 @@ def check_evaluation(found: object, task: Task) -> Evaluation:
 @cache
 def _checks() -> list[tuple[str, Callable[[Any], bool]]]:
     """The fields of an evaluation, each with the check of its type."""
-    return [(name, type_check(annotation)) for name, annotation in get_type_hints(Evaluation).items()]
+    types = get_type_hints(Evaluation)
+    return [(each.name, type_check(types[each.name])) for each in fields(Evaluation)]
 
 
 def _check_range(found: Evaluation) -> None:

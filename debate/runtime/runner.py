@@ -265,7 +265,8 @@ class Runner:
         if model not in self.backends:
             hint = f"the engine was given {', '.join(map(repr, self.backends))}"
             raise ConfigError(f"there is no backend for the model {model!r}", field="model", hint=hint)
-        shape = digest(model, request.prompt.encoded(), ById(request.schema), request.sampling.to_dict())
+        read_out = () if request.read_out is None else (request.read_out.encoded(),)
+        shape = digest(model, request.prompt.encoded(), ById(request.schema), request.sampling.to_dict(), *read_out)
         sample = [context.run.seed, shape, list(request.sample_key), request.attempt]
         return Call(
             model=model,
@@ -273,6 +274,7 @@ class Runner:
             sampling=request.sampling,
             seed=derive(*sample, generation) if generation else derive(*sample),
             schema=request.schema,
+            read_out=request.read_out,
             prompt_hash=shape,
             info=request.info,
             session=context.session,

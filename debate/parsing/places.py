@@ -1,0 +1,18 @@
+"""Finds the values in a reply's JSON: the places of which a model's probabilities are read out."""
+
+from __future__ import annotations
+
+import re
+
+_STRING_OR_VALUE = re.compile(r'"(?:[^"\\]|\\.)*+"|(?P<value>-?\d++(?:\.\d++)?(?:[eE][+-]?\d++)?|\bnull\b)', re.DOTALL)
+
+
+def value_spans(text: str) -> list[tuple[int, int]]:
+    """Start and end, in characters, of each number and each `null` outside strings, in the order of the text.
+
+    What stands before the first brace after a `<think>` block is passed over.
+    """
+    start = text.find("{", max(0, text.rfind("</think>")))
+    if start < 0:
+        return []
+    return [found.span() for found in _STRING_OR_VALUE.finditer(text, start) if found["value"] is not None]
