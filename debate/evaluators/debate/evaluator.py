@@ -24,7 +24,7 @@ from debate.evaluators.debate.settings import CELL_SCALE, DebateSettings
 from debate.evaluators.result import build_evaluation
 from debate.flow import Completion, Flow, Generate, Prompt, Recall, gather, generate_parsed, recall
 from debate.hashing import derive
-from debate.parsing.debate_reply import ParsedReply, parse_reply, reply_schema
+from debate.parsing.debate_reply import ParsedReply, ReplyForm
 from debate.scoring.tensor import normalize_tensor
 from debate.selection import argmax
 from debate.settings import documented
@@ -54,8 +54,14 @@ class _Debate:
         self.settings = settings
         self.task = task
         self.run = run
-        self.components = [component.name for component in settings.components]
+        self.components = tuple(component.name for component in settings.components)
         self.ordering = arrange(base, len(settings.personas), rotate=settings.candidate_order == "rotate")
+        self.form = ReplyForm(
+            self.ordering.labels,
+            self.components,
+            comment_chars=settings.comment_chars,
+            overall_chars=settings.overall_chars,
+        )
         self.prompts = DebatePrompts(
             settings.prompt_templates,
             settings.loaded_profile,
@@ -63,6 +69,7 @@ class _Debate:
             self.ordering,
             today=run.today,
             scale=CELL_SCALE,
+            form=self.form,
             history_scores=settings.history_scores,
         )
         self.samplings = settings.samplings(len(task.candidates))
@@ -107,7 +114,7 @@ class _Debate:
             return self._call(r, i, attempt, self.prompts.prompt(i, heard, memories, error))
 
         def read(said: Completion) -> ParsedReply:
-            return parse_reply(said.text, self.ordering.labels, self.components, finish_reason=said.finish_reason)
+            return self.form.read(said.text, said.finish_reason)
 
         asked = yield from generate_parsed(call, read, self.settings.retries)
         self.tokens += asked.tokens
@@ -142,12 +149,7 @@ class _Debate:
         return Generate(
             prompt=prompt,
             sampling=self.samplings[i],
-            schema=reply_schema(
-                list(shown),
-                self.components,
-                comment_chars=self.settings.comment_chars,
-                overall_chars=self.settings.overall_chars,
-            ),
+            schema=replace(self.form, labels=tuple(shown)).schema,  # in the order that the agent sees
             model=persona.model,
             sample_key=(persona.name, r),
             attempt=attempt,
@@ -187,7 +189,7 @@ class _Debate:
             stop_reason=stop,
             n_turns=len(self.turns),
             tensor=tensor,
-            components=tuple(self.components),
+            components=self.components,
             agents=tuple(persona.name for persona in settings.personas),
             cv=tuple(self.cv),
             rounds_run=len(self.cv),

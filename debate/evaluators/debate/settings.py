@@ -16,6 +16,7 @@ from debate.errors import ConfigError
 from debate.evaluators.base import Footprint, PromptingEvaluator, Readout
 from debate.evaluators.debate.candidate_order import CandidateOrder
 from debate.evaluators.debate.prompts import TEMPLATE_NAMES, check_templates
+from debate.parsing.debate_reply import HIGH, LOW
 from debate.profiles import Component, Persona, Profile, load_profile
 from debate.scoring.tensor import Method, highest_score, normalize_tensor
 from debate.settings import describe_settings, result_setting, setting
@@ -23,7 +24,7 @@ from debate.types import FloatArray, Sampling, Scale, Task
 
 Mode = Literal["sequential", "simultaneous", "independent"]
 ReplyStyle = Literal["named", "compact"]
-CELL_SCALE = Scale(0.0, 10.0)
+CELL_SCALE = Scale(float(LOW), float(HIGH))
 """The scale of every cell of S, whatever the aggregation."""
 
 
