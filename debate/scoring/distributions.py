@@ -189,10 +189,9 @@ def _lattice(weights: tuple[float, ...], worth: tuple[float, ...]) -> tuple[Floa
 def _distinct(sums: FloatArray) -> FloatArray:
     """The values among some sums, in order; where there are too many, as many at even distances."""
     ordered: FloatArray = np.sort(sums)
-    least = 1e-9 * max(abs(ordered[0]), abs(ordered[-1]))
-    points: FloatArray = ordered[np.diff(ordered, prepend=-math.inf) > least]
-    even: FloatArray = np.linspace(ordered[0], ordered[-1], _MOST_POINTS)
-    return points if points.size <= _MOST_POINTS else even
+    low, high = float(ordered[0]), float(ordered[-1])
+    points: FloatArray = ordered[np.diff(ordered, prepend=-math.inf) > 1e-9 * max(-low, high)]
+    return points if points.size <= _MOST_POINTS else np.linspace(low, high, _MOST_POINTS)
 
 
 def _as_array(
