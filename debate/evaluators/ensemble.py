@@ -85,7 +85,7 @@ class EnsembleEvaluator(BaseEvaluator):
 
     @property
     def read_models(self) -> frozenset[str | None]:
-        """Models of which one of the evaluators reads the probabilities of labels; None is the run's own."""
+        """Models whose probabilities one of the evaluators reads out; None is the run's own."""
         return frozenset[str | None]().union(*(getattr(each, "read_models", ()) for each in self.evaluators))
 
     def check_task(self, task: Task) -> None:

@@ -82,7 +82,7 @@ class StepEvaluator(BaseEvaluator):
 
     @property
     def read_models(self) -> frozenset[str | None]:
-        """Models that must give the judge probabilities of labels; None is the run's own."""
+        """Models whose probabilities the judge reads out; None is the run's own."""
         return getattr(self.judge, "read_models", frozenset())
 
     @property
