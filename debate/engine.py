@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
-from debate.backends.base import ROLES_HINT, Backend, Call, backends_by_name, close_all, start_all
+from debate.backends.base import READOUT_HINT, ROLES_HINT, Backend, Call, backends_by_name, close_all, start_all
 from debate.backends.cached import Cached, Replies
 from debate.concurrency.daemon_thread import in_daemon_thread
 from debate.errors import BackendUnavailableError, ConfigError, EngineError, TaskError
@@ -348,8 +348,9 @@ class Engine:
         """Check evaluators before anything is loaded.
 
         Raises:
-            ConfigError: for what is no evaluator, or one that asks for a model for which there is no backend, or asks a
-                chat model with messages of other roles than a chat's.
+            ConfigError: for what is no evaluator, or one that asks for a model for which there is no backend, asks a
+                chat model with messages of other roles than a chat's, or reads labels out of a backend that gives no
+                probabilities.
         """
         for evaluator in {id(evaluator): evaluator for evaluator in evaluators}.values():
             check_evaluator(evaluator)
@@ -361,10 +362,17 @@ class Engine:
                     hint=f"it has {', '.join(map(repr, self.backends))}; pass {{model: backend}} to Engine",
                 )
             for name in getattr(evaluator, "role_models", ()):
-                backend = self.backends[name or next(iter(self.backends))]
-                if getattr(backend, "is_chat", False):
+                if getattr(backend := self._backend(name), "is_chat", False):
                     problem = f"{evaluator.name} has a judge with roles of its own, and {backend.model} is a chat model"
                     raise ConfigError(problem, field="backend", hint=ROLES_HINT)
+            for name in getattr(evaluator, "read_models", ()):
+                if not getattr(backend := self._backend(name), "reads_labels", False):
+                    problem = f"the backend of {backend.model} gives no probabilities, which {evaluator.name} reads out"
+                    raise ConfigError(problem, field="readout", hint=READOUT_HINT)
+
+    def _backend(self, name: str | None) -> Backend:
+        """The backend of a model; None is the run's own."""
+        return self.backends[name or next(iter(self.backends))]
 
 
 def _one_each(evaluator: Evaluator | Sequence[Evaluator], n: int) -> list[Evaluator]:

@@ -7,17 +7,20 @@ import datetime
 import itertools
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from debate import Engine, Evaluation, Persona, Profile, Sampling, Task
+from debate import CrossEvaluator, Engine, Evaluation, PanelEvaluator, Persona, Profile, Sampling, StepEvaluator, Task
 from debate.backends import Call, Capacity, Scripted
 from debate.errors import BackendUnavailableError, CallError, ConfigError, TaskError
 from debate.evaluators.base import RunContext
+from debate.evaluators.steps.prompted import PromptedSteps
 from debate.flow import Completion, Flow, generate
+from debate.store import Store
 from debate.testing import Recorder, reply_for
 from debate.types import Failure, Usage
 from tests.small_flows import PROFILE, FlowEvaluator, Startable, ask, asks, debates, gathers, late, plain, scored, tasks
@@ -342,6 +345,68 @@ def test_a_model_without_a_backend_is_refused_before_anything_is_loaded(how: str
         result = getattr(engine, how)(given, evaluator)
         list(result)
     assert "start" not in backend.events
+
+
+@dataclass(frozen=True)
+class ReadsOut(FlowEvaluator):
+    """Asks as any other, and says whose probabilities it reads."""
+
+    read_models: frozenset[str | None] = frozenset()
+
+    def describe(self) -> dict[str, Any]:
+        return {"evaluator": self.name, "reads": sorted(map(str, self.read_models))}
+
+
+class Blind(Startable):
+    """A backend whose model cannot be read out."""
+
+    reads_labels = False
+
+
+def reads_out(*models: str | None) -> ReadsOut:
+    return ReadsOut(asks(1).body, read_models=frozenset(models))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadOutSteps(PromptedSteps):
+    """A judge of steps whose model is read out."""
+
+    @property
+    def read_models(self) -> frozenset[str | None]:
+        return frozenset({self.model})
+
+
+@pytest.mark.parametrize(
+    "evaluator",
+    [
+        reads_out(None),
+        reads_out("seeing", "blind"),
+        PanelEvaluator(members={"one": asks(1), "two": PanelEvaluator(members={"inner": reads_out("blind")})}),
+        CrossEvaluator(judges={"a": asks(1), "b": reads_out(None)}),
+        StepEvaluator(judge=ReadOutSteps()),
+    ],
+    ids=["the run's own", "another", "panel", "cross", "steps"],
+)
+@pytest.mark.parametrize("is_cached", [False, True], ids=["plain", "cached"])
+def test_a_model_that_cannot_be_read_out_is_refused_before_anything_is_loaded(
+    evaluator: Any, is_cached: bool, tmp_path: Path
+) -> None:
+    blind, seeing = Blind(), Startable()
+    with Store(tmp_path / "s.sqlite") as store:
+        engine = Engine({"blind": blind, "seeing": seeing}, cache=store.cache() if is_cached else None)
+        with engine, pytest.raises(ConfigError, match="backend of scripted gives no prob") as caught:
+            engine.evaluate_batch(tasks(2), evaluator)
+    assert (caught.value.field, caught.value.hint) == ("readout", "take readout='reply'")
+    assert "start" not in blind.events + seeing.events
+
+
+@pytest.mark.parametrize("how", ["evaluate", "evaluate_batch", "iter_evaluate"])
+def test_a_model_that_can_be_read_out_is_asked_whatever_the_others_can(how: str) -> None:
+    given: Any = tasks(1)[0] if how == "evaluate" else tasks(2)
+    with Engine({"seeing": Startable(), "blind": Blind()}) as engine:
+        found = getattr(engine, how)(given, reads_out(None, "seeing"))
+        evaluations = [found] if isinstance(found, Evaluation) else list(found)
+    assert {evaluation.status for evaluation in evaluations} == {"ok"}
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from debate.errors import CallError, ConfigError
 from debate.flow import Call, Completion, Messages, Prompt
 
 ROLES_HINT = "a value model is asked with --backend value_server, a reward model with --backend reward_model"
+READOUT_HINT = "take readout='reply'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,8 @@ class Backend(Protocol):
     """A model that can be asked.
 
     `generate` raises `CallError` when this call failed for good and `BackendUnavailableError` when nothing more can be
-    asked; cancelling it frees whatever it holds. One that sends a chat's messages alone says so by `is_chat = True`.
+    asked; cancelling it frees whatever it holds. One that sends a chat's messages alone says so by `is_chat = True`;
+    one that answers `Call.read_out` with distributions, by `reads_labels = True`.
     """
 
     @property

@@ -25,7 +25,7 @@ class Replies(Protocol):
 
 
 class Cached:
-    """Another backend, asked once for what is equal: model, messages, schema, sampling and seed.
+    """Another backend, asked once for what is equal: model, messages, schema, sampling, read-out and seed.
 
     The seed is made of the run's seed and the sample's key, so the samples of one prompt stay apart. Equal calls under
     way share one request (single flight). A failure is not kept.
@@ -34,6 +34,7 @@ class Cached:
     def __init__(self, backend: Backend, replies: Replies) -> None:
         self.model = backend.model
         self.is_chat = getattr(backend, "is_chat", False)
+        self.reads_labels = getattr(backend, "reads_labels", False)
         self.start, self.aclose = backend.start, backend.aclose
         self._backend = backend
         self._replies = replies

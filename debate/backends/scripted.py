@@ -24,6 +24,8 @@ class Scripted:
     >>> engine = Engine(Scripted(lambda call: '{"overall": ...}'))
     """
 
+    reads_labels = True
+
     def __init__(self, fn: Script, *, model: str = "scripted", slots: int = 64) -> None:
         self._fn = fn
         self.model = model

@@ -13,6 +13,10 @@ from debate.settings import check_settings, describe_settings, result_setting, s
 from debate.templates import Templates
 from debate.types import Scale, Task
 
+Readout = Literal["reply", "expected", "cells"]
+"""How scores are read: `reply` takes the numbers that were written, `expected` the mean over the model's probabilities
+of the labels at their places, `cells` the same after a reply without numbers, all places at once."""
+
 
 @dataclass(frozen=True, slots=True)
 class Footprint:

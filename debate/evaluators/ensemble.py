@@ -83,6 +83,11 @@ class EnsembleEvaluator(BaseEvaluator):
         """Models that one of the evaluators asks with messages of other roles than a chat's; None is the run's own."""
         return frozenset[str | None]().union(*(getattr(each, "role_models", ()) for each in self.evaluators))
 
+    @property
+    def read_models(self) -> frozenset[str | None]:
+        """Models whose probabilities one of the evaluators reads out; None is the run's own."""
+        return frozenset[str | None]().union(*(getattr(each, "read_models", ()) for each in self.evaluators))
+
     def check_task(self, task: Task) -> None:
         """Raise a `TaskError` for a task that one of the evaluators cannot evaluate."""
         check_task(self.evaluators, task)

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from debate.convergence import Over
 from debate.errors import ConfigError
-from debate.evaluators.base import Footprint, PromptingEvaluator
+from debate.evaluators.base import Footprint, PromptingEvaluator, Readout
 from debate.evaluators.debate.candidate_order import CandidateOrder
 from debate.evaluators.debate.prompts import TEMPLATE_NAMES, check_templates
 from debate.profiles import Component, Persona, Profile, load_profile
@@ -22,6 +22,7 @@ from debate.settings import describe_settings, result_setting, setting
 from debate.types import FloatArray, Sampling, Scale, Task
 
 Mode = Literal["sequential", "simultaneous", "independent"]
+ReplyStyle = Literal["named", "compact"]
 CELL_SCALE = Scale(0.0, 10.0)
 """The scale of every cell of S, whatever the aggregation."""
 
@@ -74,6 +75,26 @@ class DebateSettings(PromptingEvaluator):
     )
     comment_chars: int = setting(400, "Longest comment on a candidate, in characters.", ge=1)
     overall_chars: int = setting(600, "Longest overall comment of a turn, in characters.", ge=1)
+    readout: Readout = setting(
+        "reply",
+        "How a score is read. reply: as the number that was written. expected: as the mean over the model's probabilities "
+        "of 0 to 10 at its place. cells: as such a mean after comments that were written without scores.",
+        came_later=True,
+    )
+    reply: ReplyStyle = setting(
+        "named",
+        "How a reply gives scores. named: each beside its component's name. compact: as a list in the components' order.",
+        came_later=True,
+    )
+    abstain: bool = setting(
+        False, "Whether agents may leave a score, or all of them, open and say why.", came_later=True
+    )
+    silent_readouts: bool = setting(
+        False,
+        "Whether every agent's scores are also read without a word of its own, before the first turn and after the "
+        "last.",
+        came_later=True,
+    )
     name: str = field(default="debate", init=False)
 
     def __post_init__(self) -> None:
@@ -112,6 +133,12 @@ class DebateSettings(PromptingEvaluator):
     def models(self) -> frozenset[str]:
         """Names of the models that personas ask for."""
         return frozenset(persona.model for persona in self.personas if persona.model is not None)
+
+    @property
+    def read_models(self) -> frozenset[str | None]:
+        """Models whose probabilities of labels are read; None is the run's own."""
+        is_read = self.readout != "reply" or self.silent_readouts
+        return frozenset(persona.model for persona in self.personas) if is_read else frozenset()
 
     @cached_property
     def component_weights(self) -> FloatArray:

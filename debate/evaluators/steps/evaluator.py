@@ -81,6 +81,11 @@ class StepEvaluator(BaseEvaluator):
         return getattr(self.judge, "role_models", frozenset())
 
     @property
+    def read_models(self) -> frozenset[str | None]:
+        """Models whose probabilities the judge reads out; None is the run's own."""
+        return getattr(self.judge, "read_models", frozenset())
+
+    @property
     def limit(self) -> float:
         """The score below which a step is wrong."""
         return self.threshold if self.threshold is not None else (self.scale.low + self.scale.high) / 2
