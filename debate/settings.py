@@ -38,6 +38,7 @@ def setting(
     help: str,  # noqa: A002 - as argparse and typer call it
     *,
     shapes_prompts: bool = True,
+    came_later: bool = False,
     file_type: Any = None,
     is_hashable: bool = True,
     **bounds: float,
@@ -47,12 +48,20 @@ def setting(
     default: immutable; a class stands for an instance made without arguments; `REQUIRED` for no default.
     help: one or two sentences, shown by `help()`, `--help` and the docs page.
     shapes_prompts: whether a prompt may depend on it; other settings may change when a run is resumed.
+    came_later: whether runs were recorded before there was this setting. A run's identity then leaves it out while it
+        has its default, with which everything is as it was.
     file_type: the type in a YAML file or on the command line, where it is not the field's.
     is_hashable: False for mappings and the like, which the hash of an instance leaves out.
     bounds: `ge`, `gt`, `le` and `lt`, as pydantic's `Field` takes them.
     """
     hash_ = None if is_hashable else False
-    metadata = {"help": help, "shapes_prompts": shapes_prompts, "file_type": file_type, "bounds": bounds}
+    metadata = {
+        "help": help,
+        "shapes_prompts": shapes_prompts,
+        "came_later": came_later,
+        "file_type": file_type,
+        "bounds": bounds,
+    }
     if isinstance(default, type):
         return field(default_factory=default, metadata=metadata, hash=hash_)
     return field(default=default, metadata=metadata, hash=hash_)
@@ -80,6 +89,8 @@ class Declaration:
     """The type in a YAML file or on the command line, without bounds."""
     bounds: Mapping[str, float]
     """`ge`, `gt`, `le`, `lt` -> a number: what pydantic's `Field` takes."""
+    came_later: bool = False
+    """Whether a run's identity leaves it out while it has its default."""
 
     @cached_property
     def members(self) -> tuple[Any, ...]:
@@ -173,12 +184,17 @@ def _without_numpy(value: Any) -> Any:
 def plain_values(settings: Any, *, shapes_prompts: Iterable[bool] = (True, False)) -> dict[str, Any]:
     """The values of an instance's settings as plain data, by name.
 
-    Values that are neither plain nor have a `describe()` are left out: their owner says how they are recorded.
+    Values that are neither plain nor have a `describe()` are left out: their owner says how they are recorded. So are
+    defaults of settings that came later.
 
     shapes_prompts: which settings, by this property of their declarations.
     """
     wanted = [each for each in declarations(cast("type[Any]", type(settings))) if each.shapes_prompts in shapes_prompts]
-    values: dict[str, Any] = {each.name: getattr(settings, each.name) for each in wanted}
+    values: dict[str, Any] = {
+        each.name: getattr(settings, each.name)
+        for each in wanted
+        if not (each.came_later and getattr(settings, each.name) == each.default)
+    }
     return {
         name: value if _is_plain(value) else value.describe()
         for name, value in values.items()

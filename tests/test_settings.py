@@ -225,6 +225,17 @@ def test_a_description_holds_plain_values_apart_from_those_that_shape_no_prompt(
     }
 
 
+@dataclass(frozen=True)
+class Grown(Parent):
+    tone: str = setting("plain", "How it sounds.", came_later=True)
+    pace: int = setting(1, "How fast it is.", shapes_prompts=False, came_later=True)
+
+
+def test_a_setting_that_came_later_is_described_once_it_differs_from_its_default() -> None:
+    assert describe_settings(Grown()) == describe_settings(Parent())
+    assert describe_settings(Grown(tone="warm", pace=2)) == {"mode": "fast", "tone": "warm", "aggregation": {"pace": 2}}
+
+
 def test_a_docstring_lists_every_setting_with_what_is_expected_and_the_default() -> None:
     lines = (Example.__doc__ or "").splitlines()
     assert lines[:3] == ["An example.", "", "Args:"]

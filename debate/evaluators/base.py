@@ -13,6 +13,10 @@ from debate.settings import check_settings, describe_settings, result_setting, s
 from debate.templates import Templates
 from debate.types import Scale, Task
 
+Readout = Literal["reply", "expected", "cells"]
+"""How scores are read: `reply` takes the numbers that were written, `expected` the mean over the model's probabilities
+of the labels at their places, `cells` the same after a reply without numbers, all places at once."""
+
 
 @dataclass(frozen=True, slots=True)
 class Footprint:
@@ -26,6 +30,9 @@ class Footprint:
     """Upper bound of one reply, in tokens."""
     prompts: int = 1
     """Number of such prompts that grow side by side without a common prefix."""
+    read_outs: int = 0
+    """Read-outs of labels that it waits for besides the replies, one after the other. Each holds what the reply before
+    it held, and decodes next to nothing; the ends of their continuations count among the characters."""
 
 
 class Evaluator(Protocol):

@@ -187,6 +187,7 @@ _CHANGES: dict[str, Any] = {
     "mode": "simultaneous", "candidate_order": "rotate", "method": "mk1", "quorum": 1, "selection": "sample",
     "softmax_temperature": 2.0, "retries": 1, "history_scores": False, "blind_first_round": True, "ties": "seeded",
     "token_budget": 9, "sampling": Sampling(temperature=0.1), "comment_chars": 9, "overall_chars": 9,
+    "readout": "cells", "reply": "compact", "abstain": True, "silent_readouts": True,
 }  # fmt: skip
 
 
@@ -198,6 +199,19 @@ def test_a_description_changes_with_every_setting(name: str) -> None:
 def test_no_setting_is_missing_from_the_test_above() -> None:
     names = {declared.name for declared in declarations(DebateEvaluator)}
     assert names - {"profile", "templates"} == set(_CHANGES)
+
+
+def test_a_debate_without_read_outs_is_described_as_before_there_were_any() -> None:
+    assert not {"readout", "reply", "abstain", "silent_readouts"} & evaluator().describe().keys()
+
+
+@pytest.mark.parametrize(
+    ("settings", "read"),
+    [({}, set()), ({"abstain": True}, set()), ({"readout": "expected"}, {None, "big"}),
+     ({"readout": "cells"}, {None, "big"}), ({"silent_readouts": True}, {None, "big"})],
+)  # fmt: skip
+def test_a_debate_names_the_models_whose_labels_it_reads(settings: dict[str, Any], read: set[str | None]) -> None:
+    assert evaluator(rich_profile(), **settings).read_models == read
 
 
 @pytest.mark.parametrize("name", ["system", "task", "turn", "agent", "retry"])
