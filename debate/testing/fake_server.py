@@ -122,16 +122,17 @@ def refusing(parameter: str) -> Behavior:
 
 
 def judgment(schema: Mapping[str, Any]) -> str:
-    """A reply under the schema; that of a debate is the same for all agents."""
-    if "candidates" not in schema["properties"]:
+    """A reply under the schema; that of a debate with named scores is the same for all agents."""
+    shapes = schema["properties"].get("candidates", {}).get("properties", {})
+    scores = {label: shape["properties"].get("scores", {}).get("properties") for label, shape in shapes.items()}
+    if not scores or None in scores.values():
         return json.dumps(write_value(schema))
-    candidates = schema["properties"]["candidates"]["properties"]
     said = {
         label: {
             "comment": f"On {label}.",
-            "scores": {name: (len(name) + ord(label[0])) % 11 for name in shape["properties"]["scores"]["properties"]},
+            "scores": {name: (len(name) + ord(label[0])) % 11 for name in names},
         }
-        for label, shape in candidates.items()
+        for label, names in scores.items()
     }
     return json.dumps({"overall": "All in all.", "candidates": said})
 
