@@ -164,8 +164,8 @@ def likely_after(said: str) -> dict[str, float]:
     return {token: drawn[token] / total for token in sorted(tokens, key=drawn.__getitem__, reverse=True)}
 
 
-def _logprobs(begun: str, text: str, top: int) -> dict[str, Any]:
-    """What is said of each token of a reply that went on from `begun`."""
+def logprobs_of(begun: str, text: str, top: int) -> dict[str, Any]:
+    """The `logprobs` of a text that goes on from `begun`."""
     said, content = begun, list[dict[str, Any]]()
     for token in _TOKEN.findall(text):
         likely = {**likely_after(said)}
@@ -289,7 +289,7 @@ class FakeServer:
         if request.path == "/v1/chat/completions":
             answer = completion(text, reason)
             if request.body.get("logprobs") and self._logprobs:
-                answer["choices"][0]["logprobs"] = _logprobs(request.begun, text, request.body["top_logprobs"])
+                answer["choices"][0]["logprobs"] = logprobs_of(request.begun, text, request.body["top_logprobs"])
             return Reply(body=answer)
         if request.path == "/api/chat":
             message = {"role": "assistant", "content": text}
