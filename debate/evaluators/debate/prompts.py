@@ -11,9 +11,12 @@ Each block is rendered once.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import lru_cache, partial
 from typing import Any
+
+import numpy as np
 
 from debate.errors import ReplyError
 from debate.evaluators.debate.candidate_order import Ordering
@@ -21,6 +24,7 @@ from debate.flow import Block, Prompt
 from debate.hashing import ById
 from debate.parsing.debate_reply import ReplyForm
 from debate.profiles import Component, Persona, Profile
+from debate.scoring.distributions import ABSTAIN
 from debate.templates import Templates, Trusted, joined, plain_number, task_delimiter
 from debate.types import Memory, Scale, Task, Turn
 
@@ -119,8 +123,9 @@ def task_context(task: Task, ordering: Ordering, agent: int) -> dict[str, Any]:
 
 
 def turn_context(turn: Turn, profile: Profile, delimiter: Trusted, *, with_scores: bool) -> dict[str, Any]:
-    """The variables of `debate/turn.j2`."""
+    """The variables of `debate/turn.j2`. Means of read-outs are shown as the whole numbers that agents write."""
     names = [component.name for component in profile.components]
+    scores = np.round(turn.scores) if turn.distributions else turn.scores  # (J, K)
     return {
         "agent": turn.agent,
         "round": turn.round + 1,
@@ -130,8 +135,8 @@ def turn_context(turn: Turn, profile: Profile, delimiter: Trusted, *, with_score
                 "label": Trusted(label),
                 "comment": turn.comments[j],
                 "scores": [
-                    {"component": name, "value": plain_number(score)}
-                    for name, score in zip(names, turn.scores[j].tolist(), strict=True)
+                    {"component": name, "value": ABSTAIN if math.isnan(score) else plain_number(score)}
+                    for name, score in zip(names, scores[j].tolist(), strict=True)
                 ]
                 if with_scores
                 else [],
@@ -159,8 +164,6 @@ def agent_context(
 
 def check_templates(templates: Templates, profile: Profile, scale: Scale) -> None:
     """Render every template once on a small debate, so that a faulty one is found before a model is loaded."""
-    import numpy as np
-
     task = Task("x", ["first", "second"], context=["context"])
     ordering = Ordering(("A", "B"), ((0, 1),))
     n_components = len(profile.components)
