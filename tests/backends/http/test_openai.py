@@ -287,14 +287,19 @@ def choice_of(text: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("call", [cells(), call_of(read_out=ReadOut(LABELS))], ids=["cells", "reply"])
 def test_a_server_without_log_probabilities_ends_the_run_with_what_to_do(call: Call) -> None:
+    def flow(task: Task, run: RunContext) -> Flow[Evaluation]:
+        answered = yield from generate(Generate(prompt=call.prompt, schema=call.schema, read_out=call.read_out))
+        return scored(task, number_in(answered))
+
     with (
         FakeServer(logprobs=False) as server,
-        pytest.raises(BackendUnavailableError, match="gives no log-prob") as caught,
+        Engine(backend_of(server, slots=1), max_concurrency=2) as engine,
+        pytest.raises(BackendUnavailableError, match="gives no log-probabilities") as caught,
     ):
-        answer(backend_of(server, slots=1), call)
+        list(engine.iter_evaluate(tasks(50), FlowEvaluator(flow)))
     assert caught.value.hint == "take readout='reply'"
-    assert "tiny at http" in caught.value.message
-    assert len(server.requests) == 1
+    assert f"tiny at {server.url}/v1" in caught.value.message
+    assert len(server.requests) <= 6
 
 
 def test_a_server_that_will_not_go_on_is_asked_without_and_leaves_the_labels_without_probability(

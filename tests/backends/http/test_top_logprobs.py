@@ -113,15 +113,25 @@ SCORES = st.dictionaries(
 )
 
 
-@given(SCORES, st.booleans(), st.booleans(), st.lists(st.integers(1, 400)), st.sampled_from(["", "<think>é 7</think>"]))
+@given(
+    SCORES,
+    st.booleans(),
+    st.booleans(),
+    st.lists(st.integers(1, 400)),
+    st.sampled_from(["", "<think>é 7</think>"]),
+    st.booleans(),
+)
 def test_the_values_that_a_reply_has_are_found_however_it_is_cut_into_tokens(
-    value: dict[str, Any], is_ascii: bool, is_compact: bool, cuts: list[int], thoughts: str
+    value: dict[str, Any], is_ascii: bool, is_compact: bool, cuts: list[int], thoughts: str, is_shown_odd: bool
 ) -> None:
     text = json.dumps(value, ensure_ascii=is_ascii, separators=(",", ":") if is_compact else None)
     written = (thoughts + text + "<|end|>").encode("utf-8", "surrogatepass")
     bounds = sorted({0, len(written), *(cut for cut in cuts if cut < len(written))})
     pieces = [written[a:b] for a, b in pairwise(bounds)]
-    tokens = [Token(piece.decode(errors="replace"), piece, {piece.decode(errors="replace"): 1.0}) for piece in pieces]
+    shown = [(piece.decode(errors="replace"), [*piece]) for piece in pieces]
+    if is_shown_odd:  # vLLM shows the parts of a character as it likes, and OpenAI by their numbers
+        shown = [(text, [*text.replace("\ufffd", "").encode()]) for text, _ in shown]
+    tokens = tokens_of({"content": [{"token": text, "bytes": raw, "logprob": 0.0} for text, raw in shown]}) or []
     found = [(text[: len(place.said)], read(place.known)[0]) for place in places_of(text, tokens)]
     spans = value_spans(text)
     assert found == [(text[:start], LabelDistribution({text[start:end]: 1.0})) for start, end in spans]
@@ -154,7 +164,7 @@ def test_tokens_are_read_as_servers_tell_them_and_the_one_that_was_drawn_is_alwa
     [token, odd] = tokens_of({"content": [told, {"token": "7", "logprob": 0.1, "bytes": [0xC3]}]}) or []
     assert (token.text, token.written) == ("9", b"9")
     assert token.likely == pytest.approx({"7": 0.5, "8": 0.25, "9": 0.125})
-    assert (odd.written, odd.likely) == (b"\xc3", {"7": 1.0})
+    assert (odd.written, odd.likely) == (b"", {"7": 1.0})
 
 
 @pytest.mark.parametrize("logprobs", [None, {}, {"content": None}, [], "yes"])
