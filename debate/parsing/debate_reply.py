@@ -7,13 +7,13 @@ no scores {"overall": str, "candidates": {label: {"comment": str}}}
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Literal, cast
 
+from debate.hashing import canonical
 from debate.parsing.json_extract import located_json
 from debate.parsing.json_values import Number, shown, unreadable
 from debate.parsing.places import value_spans
@@ -116,16 +116,26 @@ class ReplyForm:
         return ParsedReply(overall, tuple(comments), tuple(rows), places=self._places(text, start, in_order))
 
     def continuation(self, reply: ParsedReply | None, j: int, k: int) -> str:
-        """A reply's JSON up to where the score of candidate `j` for component `k` comes next.
+        """A reply's JSON up to where the score of candidate `j` for component `k` comes next; see `continuations`."""
+        return "".join([*self.continuations(reply)][j * len(self.components) + k])
 
-        It is in the named style without white space, and has the comments of the candidates up to `j`, and no scores.
+    def continuations(self, reply: ParsedReply | None) -> Iterator[tuple[str, ...]]:
+        """A reply's JSON up to where the score of each of the J x K cells comes next, in parts that cells share.
+
+        It is in the named style without white space, and has the comments of the candidates up to the cell's, and no
+        scores. Parts begin with a word, where tokenizers part texts too.
 
         reply: None for one without a word.
         """
         overall, comments = ("", ("",) * len(self.labels)) if reply is None else (reply.overall, reply.comments)
-        said = [f'{_quoted(label)}:{{"comment":{_quoted(comments[n])}' for n, label in enumerate(self.labels[: j + 1])]
-        component = _quoted(self.components[k])
-        return f'{{"overall":{_quoted(overall)},"candidates":{{{"},".join(said)},"scores":{{{component}:'
+        ends = [f"{canonical(component)[1:]}:" for component in self.components]
+        before = (f'{{"overall":{canonical(overall)},"candidates":{{"',)
+        for label, comment in zip(self.labels, comments, strict=True):
+            said = f'{canonical(label)[1:]}:{{"comment":{canonical(comment)}'
+            scored = f'{said},"scores":{{"'
+            for end in ends:
+                yield (*before, scored, end)
+            before = (*before, f'{said}}},"')
 
     def _cells(self, scores: object, label: str) -> Mapping[str, object]:
         """The values of a candidate's scores by component, in the order in which they stand in the reply."""
@@ -233,10 +243,6 @@ def _stated_scores(form: ReplyForm) -> Iterator[str]:
 
 def _kind_of_score(form: ReplyForm) -> str:
     return ("whole number" if form.scores == "label" else "number") + " or null" * form.abstain
-
-
-def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
 
 
 def _members(value: object, names: Sequence[str], place: str, kind: str = "key", label: str = "") -> dict[str, object]:
