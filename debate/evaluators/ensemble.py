@@ -14,9 +14,21 @@ from debate.evaluation import Evaluation, failed
 from debate.evaluators.base import BaseEvaluator, Evaluator, Footprint, RunContext, check_task
 from debate.evaluators.contract import check_evaluation, check_evaluator, checked_flow
 from debate.flow import Flow
-from debate.types import Failure, FloatArray, Judgment, Scale, Task, Transcript, Turn
+from debate.scoring.distributions import UNREAD
+from debate.types import (
+    Failure,
+    FloatArray,
+    Judgment,
+    LabelDistribution,
+    Scale,
+    SilentReadout,
+    Task,
+    Transcript,
+    Turn,
+)
 
 TEN = Scale(0.0, 10.0)
+Cells = tuple[tuple[LabelDistribution, ...], ...]
 
 
 def validate_members(members: Mapping[str, Evaluator], field: str) -> dict[str, Evaluator]:
@@ -129,6 +141,9 @@ def scatter_candidates(evaluation: Evaluation, indices: Sequence[int], n: int) -
         selected=None if evaluation.selected is None else indices[evaluation.selected],
         tied=tuple(indices[j] for j in evaluation.tied),
         tensor=None if tensor is None else _spread(tensor, indices, n, axis=2),
+        p_best=None if evaluation.p_best is None else _spread(evaluation.p_best, indices, n, missing=0.0),
+        before=tuple(_spread_readout(each, indices, n) for each in evaluation.before),
+        after=tuple(_spread_readout(each, indices, n) for each in evaluation.after),
         transcript=Transcript(tuple(_spread_turn(turn, indices, n) for turn in evaluation.transcript)),
         judgments=tuple(_spread_judgment(judgment, indices) for judgment in evaluation.judgments),
         members=tuple(scatter_candidates(member, indices, n) for member in evaluation.members),
@@ -147,9 +162,21 @@ def _spread_turn(turn: Turn, indices: Sequence[int], n: int) -> Turn:
     return replace(
         turn,
         scores=_spread(turn.scores, indices, n),
+        distributions=_spread_cells(turn.distributions, indices, n),
         labels={label: indices[j] for label, j in turn.labels.items()},
         comments=tuple(comments.get(j, "") for j in range(n)) if comments else (),
     )
+
+
+def _spread_readout(readout: SilentReadout, indices: Sequence[int], n: int) -> SilentReadout:
+    cells = _spread_cells(readout.distributions, indices, n)
+    return replace(readout, scores=_spread(readout.scores, indices, n), distributions=cells)
+
+
+def _spread_cells(cells: Cells, indices: Sequence[int], n: int) -> Cells:
+    """The distributions of some candidates, (J, K), with all `n` along J; empty where there are none."""
+    rows = dict(zip(indices, cells, strict=False))
+    return tuple(rows.get(j, (UNREAD,) * len(cells[0])) for j in range(n)) if cells else ()
 
 
 def _spread_judgment(sample: Judgment, indices: Sequence[int]) -> Judgment:

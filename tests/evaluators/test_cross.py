@@ -16,11 +16,12 @@ from debate.backends import Call, Scripted
 from debate.errors import ConfigError, TaskError
 from debate.evaluation import Evaluation
 from debate.evaluators.base import Evaluator
+from debate.evaluators.ensemble import scatter_candidates
 from debate.flow import Generate
 from debate.parsing.values import NumberLine
 from debate.scorers import ERRORS
 from debate.testing import Recorder
-from debate.types import Candidate, Failure, Scale
+from debate.types import Candidate, Failure, LabelDistribution, Scale, SilentReadout, Transcript, Turn
 from tests.judges import judged, shown, text_of, worth
 
 NAMES = ("a", "b", "c")
@@ -203,3 +204,28 @@ def test_settings_that_cannot_work_are_named(options: dict[str, Any], field: str
     with pytest.raises(ConfigError) as refused:
         CrossEvaluator(**told)
     assert refused.value.field == field
+
+
+def test_what_was_read_out_of_some_candidates_stands_in_the_tasks_own_places() -> None:
+    cells = tuple((LabelDistribution({str(score): 0.5, str(score + 2): 0.5}),) for score in (3, 7))  # (2, 1)
+    scores = np.array([[4.0], [8.0]])  # (2, 1)
+    silent = SilentReadout(agent="i", scores=scores, distributions=cells)
+    turn = Turn(round=0, agent="i", labels={"A": 0, "B": 1}, scores=scores, distributions=cells)
+    two = Evaluation(
+        task_id="t", evaluator="debate", status="ok", scores=scores[:, 0], probabilities=np.array([0, 1.0]), selected=1,
+        tensor=scores[None, None], p_best=np.array([0.1, 0.9]), before=(silent,), after=(silent,), agents=("i",),
+        transcript=Transcript((turn,)),
+    )  # fmt: skip
+    four = scatter_candidates(two, [3, 1], 4)
+    assert four.p_best is not None and four.p_best.tolist() == [0, 0.9, 0, 0.1]
+    assert four.spread is not None
+    np.testing.assert_array_equal(four.spread[0, 0], [[np.nan], [1], [np.nan], [1]])
+    for read in (*four.before, *four.after, *four.transcript):
+        np.testing.assert_array_equal(read.scores, [[np.nan], [8], [np.nan], [4]])
+        assert (read.distributions[1], read.distributions[3]) == (cells[1], cells[0])
+    assert Evaluation.from_dict(json.loads(four.to_json())).to_json() == four.to_json()
+
+
+def test_without_a_read_out_no_member_has_any_distribution() -> None:
+    evaluation = judged(CrossEvaluator(judges=JUDGES), by("a", "b"), answer)
+    assert all(member.p_best is None and not member.before for member in (evaluation, *evaluation.members))
