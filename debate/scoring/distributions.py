@@ -40,21 +40,28 @@ def distribution_of(raw: Mapping[str, float]) -> LabelDistribution:
 
 
 def why_unscored(distribution: LabelDistribution) -> str | None:
-    """`label_mass` where the labels had too little of the probability, `abstained` where no score was likelier than
-    all scores together; None where there is a score.
+    """Why a cell has no score: `label_mass` where the labels had too little of the probability, `abstained` where
+    `ABSTAIN` had half of theirs or more; None where there is a score.
     """
     if distribution.mass < LEAST_MASS:
         return "label_mass"
     return "abstained" if distribution.probabilities.get(ABSTAIN, 0.0) >= 0.5 else None
 
 
-def moments(distribution: LabelDistribution, worth: Mapping[str, float] | None = None) -> tuple[float, float]:
-    """Mean and population standard deviation over the labels but `ABSTAIN`; NaN where it counts as unscored.
+class Moments(NamedTuple):
+    """Mean and population standard deviation of a score; NaN where it counts as unscored."""
+
+    mean: float
+    spread: float
+
+
+def moments(distribution: LabelDistribution, worth: Mapping[str, float] | None = None) -> Moments:
+    """Mean and spread over the labels but `ABSTAIN`, whose probability the others share in proportion.
 
     worth: what each label counts; None reads the labels as numbers.
     """
     if why_unscored(distribution) is not None:
-        return math.nan, math.nan
+        return Moments(math.nan, math.nan)
     pairs = [
         (float(label) if worth is None else worth[label], p)
         for label, p in distribution.probabilities.items()
@@ -62,17 +69,17 @@ def moments(distribution: LabelDistribution, worth: Mapping[str, float] | None =
     ]
     total = math.fsum(p for _, p in pairs)
     mean = math.fsum(value * p for value, p in pairs) / total
-    return mean, math.sqrt(math.fsum((value - mean) ** 2 * p for value, p in pairs) / total)
+    return Moments(mean, math.sqrt(math.fsum((value - mean) ** 2 * p for value, p in pairs) / total))
 
 
 def expectation_of(cells: Sequence[Sequence[LabelDistribution]]) -> FloatArray:
     """The mean of each cell, (J, K) -> (J, K)."""
-    return np.array([[moments(cell)[0] for cell in row] for row in cells], dtype=np.float64)
+    return np.array([[moments(cell).mean for cell in row] for row in cells], dtype=np.float64)
 
 
 def spread_of(cells: Sequence[Sequence[LabelDistribution]]) -> FloatArray:
     """The standard deviation of each cell, (J, K) -> (J, K)."""
-    return np.array([[moments(cell)[1] for cell in row] for row in cells], dtype=np.float64)
+    return np.array([[moments(cell).spread for cell in row] for row in cells], dtype=np.float64)
 
 
 def p_best(
