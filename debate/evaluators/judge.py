@@ -34,7 +34,7 @@ from debate.flow import (
 from debate.parsing.json_values import shown
 from debate.parsing.places import value_spans
 from debate.parsing.values import JsonField, ValueReader
-from debate.scoring.distributions import LEAST_MASS, UNREAD, moments, why_unscored
+from debate.scoring.distributions import LEAST_MASS, moments, why_unscored
 from debate.settings import describe_settings, setting
 from debate.templates import Templates, Trusted, delimiter_of, plain_number
 from debate.types import Failure, Judgment, LabelDistribution, Sampling, Scale, Task
@@ -206,7 +206,7 @@ class ValueJudge(JudgeSettings):
         place = self._field.place(said.text, finish_reason=said.finish_reason)
         start, end = value_spans(said.text)[place]
         # A backend that gave none is answered for as one whose labels had no probability.
-        distribution = said.distributions[place] if place < len(said.distributions) else UNREAD
+        distribution = said.distributions[place] if place < len(said.distributions) else LabelDistribution({}, 0.0)
         return _Found(distribution, said.text[start:end], said.call)
 
     def _reasoning(self, said: Completion) -> str:

@@ -22,8 +22,6 @@ ABSTAIN = "null"
 LEAST_MASS = 0.5
 """With less of the model's probability on all labels together, it would rather have said something else: the cell is
 not scored."""
-UNREAD = LabelDistribution({}, 0.0)
-"""In place of a cell that was not read, where its neighbors were."""
 _LEAST = 1e-7
 _MOST_POINTS = 4096
 

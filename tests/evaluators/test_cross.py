@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from itertools import permutations
 from typing import Any
 
@@ -14,12 +15,13 @@ from hypothesis import strategies as st
 from debate import CallbackEvaluator, CrossEvaluator, DebateEvaluator, Engine, Task, ValueEvaluator, VoteEvaluator
 from debate.backends import Call, Scripted
 from debate.errors import ConfigError, TaskError
-from debate.evaluation import Evaluation
+from debate.evaluation import Evaluation, abstained_cells, failed, why_unscored
 from debate.evaluators.base import Evaluator
 from debate.evaluators.ensemble import scatter_candidates
 from debate.flow import Generate
 from debate.parsing.values import NumberLine
 from debate.scorers import ERRORS
+from debate.scoring.distributions import expectation_of
 from debate.testing import Recorder
 from debate.types import Candidate, Failure, LabelDistribution, Scale, SilentReadout, Transcript, Turn
 from tests.judges import judged, shown, text_of, worth
@@ -206,26 +208,29 @@ def test_settings_that_cannot_work_are_named(options: dict[str, Any], field: str
     assert refused.value.field == field
 
 
-def test_what_was_read_out_of_some_candidates_stands_in_the_tasks_own_places() -> None:
-    cells = tuple((LabelDistribution({str(score): 0.5, str(score + 2): 0.5}),) for score in (3, 7))  # (2, 1)
-    scores = np.array([[4.0], [8.0]])  # (2, 1)
-    silent = SilentReadout(agent="i", scores=scores, distributions=cells)
-    turn = Turn(round=0, agent="i", labels={"A": 0, "B": 1}, scores=scores, distributions=cells)
-    two = Evaluation(
-        task_id="t", evaluator="debate", status="ok", scores=scores[:, 0], probabilities=np.array([0, 1.0]), selected=1,
-        tensor=scores[None, None], p_best=np.array([0.1, 0.9]), before=(silent,), after=(silent,), agents=("i",),
+def test_what_was_read_out_of_some_candidates_is_none_of_the_others_doing() -> None:
+    cells = ((LabelDistribution({"7": 1.0}),), (LabelDistribution({"null": 1.0}),))  # (J, K)
+    scores = expectation_of(cells)
+    turn = Turn(round=0, agent="a", labels={"A": 1, "B": 0}, scores=scores, distributions=cells, comments=("", ""))
+    silent = (SilentReadout(agent="a", scores=scores, distributions=cells),)
+    of_two = replace(
+        failed("t", "debate", 2, Failure("f", "m")),
+        tensor=scores[None, None],
+        agents=("a",),
+        components=("c",),
+        p_best=np.array([1.0, 0.0]),
+        before=silent,
+        after=silent,
         transcript=Transcript((turn,)),
-    )  # fmt: skip
-    four = scatter_candidates(two, [3, 1], 4)
-    assert four.p_best is not None and four.p_best.tolist() == [0, 0.9, 0, 0.1]
-    assert four.spread is not None
-    np.testing.assert_array_equal(four.spread[0, 0], [[np.nan], [1], [np.nan], [1]])
-    for read in (*four.before, *four.after, *four.transcript):
-        np.testing.assert_array_equal(read.scores, [[np.nan], [8], [np.nan], [4]])
-        assert (read.distributions[1], read.distributions[3]) == (cells[1], cells[0])
-    assert Evaluation.from_dict(json.loads(four.to_json())).to_json() == four.to_json()
-
-
-def test_without_a_read_out_no_member_has_any_distribution() -> None:
-    evaluation = judged(CrossEvaluator(judges=JUDGES), by("a", "b"), answer)
-    assert all(member.p_best is None and not member.before for member in (evaluation, *evaluation.members))
+    )
+    wide = scatter_candidates(of_two, [2, 0], 3)
+    (said,) = wide.transcript
+    assert [why_unscored(said, j, 0) for j in range(3)] == ["abstained", "not_shown", None]
+    assert wide.spread is not None
+    np.testing.assert_array_equal(wide.spread[0, 0, :, 0], [np.nan, np.nan, 0.0])
+    assert wide.p_best is not None
+    assert wide.p_best.tolist() == [0.0, 0.0, 1.0]
+    for (each,) in (wide.before, wide.after):
+        np.testing.assert_array_equal(each.scores[:, 0], [np.nan, np.nan, 7.0])
+        assert (each.distributions[2], each.distributions[0]) == cells
+    assert abstained_cells(wide) == (1, 2)

@@ -27,6 +27,7 @@ from debate.evaluators.result import build_evaluation
 from debate.flow import Completion, Flow, Generate, ReadOut, Recall, gather, generate_parsed, recall
 from debate.hashing import derive
 from debate.parsing.debate_reply import ParsedReply
+from debate.scoring.distributions import p_best
 from debate.scoring.tensor import normalize_tensor
 from debate.selection import argmax
 from debate.settings import documented
@@ -224,6 +225,7 @@ class _Debate:
             stop_reason=stop,
             turns=self.turns,
             tensor=tensor,
+            p_best=self._p_best(),
             before=tuple(silent.found for silent in before),
             after=tuple(silent.found for silent in after),
             components=self.components,
@@ -231,6 +233,18 @@ class _Debate:
             cv=tuple(self.cv),
             rounds_run=len(self.cv),
             transcript=Transcript(tuple(self.turns)),
+        )
+
+    def _p_best(self) -> FloatArray | None:
+        """Probability of each candidate being the best, (J,); None where no scores are read out."""
+        settings, unread = self.settings, ((None,) * len(self.components),) * len(self.task.candidates)
+        if settings.readout == "reply":
+            return None
+        return p_best(
+            [turn.distributions or unread for turn in self.turns],
+            settings.component_weights,
+            rounds=[turn.round for turn in self.turns],
+            quorum=settings.quorum_size,
         )
 
     def _failure_of(self, turn: Turn) -> Failure | None:
@@ -242,16 +256,27 @@ class _Debate:
 def _balanced(settings: DebateSettings, task: Task, run: RunContext, base: Sequence[int]) -> Flow[Evaluation]:
     """The debate in one candidate order and in its reverse; scores are the mean of the two."""
     members = yield from gather([_Debate(settings, task, run, order).flow() for order in (base, base[::-1])])
+    scores = np.stack([member.scores for member in members]).mean(axis=0)  # (J,); NaN where either order has NaN
     return build_evaluation(
         settings,
         task,
         run,
-        scores=np.stack([member.scores for member in members]).mean(axis=0),  # (J,); NaN where either order has NaN
+        scores=scores,
+        p_best=_mean_p_best(members, scores),
         members=members,
         turns=[turn for member in members for turn in member.transcript],
         rounds_run=max(member.rounds_run for member in members),
         order_agreement=_agree(members),
     )
+
+
+def _mean_p_best(members: Sequence[Evaluation], scores: FloatArray) -> FloatArray | None:
+    """The mean of the members' `p_best`, among the candidates that have a score; (J,)."""
+    found = [member.p_best for member in members if member.p_best is not None]
+    if not found:
+        return None
+    means = np.where(np.isnan(scores), 0.0, np.stack(found).mean(axis=0))  # (J,)
+    return means / means.sum() if means.any() else means
 
 
 def _agree(members: Sequence[Evaluation]) -> bool | None:
