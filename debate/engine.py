@@ -285,7 +285,8 @@ class Engine:
 
     def _observe(self, admission: Admission, call: Call, completion: Completion) -> None:
         usage, characters = completion.usage, sum(map(len, call.prompt.texts))
-        admission.observe(characters, usage.prompt_tokens, usage.completion_tokens)
+        if call.read_out is None or not call.read_out.continuations:  # what decodes no reply tells no reply's length
+            admission.observe(characters, usage.prompt_tokens, usage.completion_tokens)
         if self.on_completion is not None:
             self.on_completion(call, completion)
 

@@ -204,6 +204,13 @@ def why_unscored(turn: Turn, j: int, k: int) -> str | None:
     return why_label_unscored(turn.distributions[j][k]) if turn.distributions else "abstained"
 
 
+def abstained_cells(evaluation: Evaluation) -> tuple[int, int]:
+    """How many cells have no score because an agent abstained, and of how many; members' cells are counted, too."""
+    turns = [turn for each in _leaves(evaluation) for turn in each.transcript]
+    empty = [(turn, j, k) for turn in turns for j, k in np.argwhere(np.isnan(turn.scores)).tolist()]
+    return sum(why_unscored(*cell) == "abstained" for cell in empty), sum(turn.scores.size for turn in turns)
+
+
 def plain(value: Any) -> Any:
     """Plain data of an evaluation or of one of its parts: arrays as nested lists, what is not finite as None."""
     return _adapter(cast("type[Any]", type(value))).dump_python(value, mode="json", fallback=array_as_list)

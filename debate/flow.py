@@ -203,7 +203,8 @@ class Call:
     """Of all that shapes the reply but the seed: model, messages, schema and sampling."""
     info: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """`task_id`, `round` (from 0), `agent`, `attempt` (from 0), `labels` {label shown: candidate index} in the order
-    shown; `sample` and `candidate` where they apply."""
+    shown; `sample` and `candidate` where they apply. A silent read-out has a `moment`, `before` or `after`, and the
+    number of rounds taken as its round."""
     session: str = ""
     """Digest that all calls of a task share within a run, so that one replica of a model gets them all and has their
     prefix cached; empty for a call that belongs to no task. Never part of a seed or a record."""
@@ -410,6 +411,8 @@ class Parsed(Generic[T]):
     """Prompt and completion tokens of all attempts."""
     escaped_special_tokens: int = 0
     """See `Completion.escaped_special_tokens`."""
+    distributions: tuple[LabelDistribution, ...] = ()
+    """See `Completion.distributions`."""
 
 
 def generate_parsed(
@@ -442,7 +445,14 @@ def generate_parsed(
             error = unreadable
             invalid_replies.append(InvalidReply(answer.text, unreadable.reason, unreadable.message))
             continue
-        return Parsed(value, answer.text, None, tuple(invalid_replies), tokens, answer.escaped_special_tokens)
+        return Parsed(
+            value,
+            answer.text,
+            invalid_replies=tuple(invalid_replies),
+            tokens=tokens,
+            escaped_special_tokens=answer.escaped_special_tokens,
+            distributions=answer.distributions,
+        )
     assert error is not None and answer is not None
     message = f"no readable reply in {len(invalid_replies)} tries: {error.message}"
     failure = Failure("unreadable_reply", message, call=answer.call)

@@ -488,7 +488,7 @@ class Turn(OmitsEmpty):
     """(J, K), of which `scores` are the expectations; empty where the scores were not read out."""
     overall: str = ""
     comments: tuple[str, ...] = ()
-    """One per candidate; empty when the turn failed."""
+    """One per candidate; empty when no reply could be read. A turn whose scores could not be read out has them."""
     failure: Failure | None = None
     invalid_replies: tuple[InvalidReply, ...] = ()
     """Replies that could not be read, before this one or until the tries ran out."""

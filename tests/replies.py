@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from debate.errors import ReplyError
-from debate.parsing.debate_reply import ParsedReply, parse_reply
+from debate.parsing.debate_reply import ParsedReply, ReplyForm
 
 LABELS = ("A", "B")
 COMPONENTS = ("accuracy", "relevance")
@@ -30,11 +30,11 @@ PLAIN_WANTED = ParsedReply("ok", ("a b",), ((9.0,),))
 
 
 def read(text: str, **options: Any) -> ParsedReply:
-    return parse_reply(text, LABELS, COMPONENTS, **options)
+    return ReplyForm(LABELS, COMPONENTS).read(text, **options)
 
 
 def read_plain(text: str) -> ParsedReply:
-    return parse_reply(text, ["A"], ["x"])
+    return ReplyForm(("A",), ("x",)).read(text)
 
 
 def refusal(text: str, **options: Any) -> ReplyError:

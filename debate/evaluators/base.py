@@ -30,6 +30,9 @@ class Footprint:
     """Upper bound of one reply, in tokens."""
     prompts: int = 1
     """Number of such prompts that grow side by side without a common prefix."""
+    read_outs: int = 0
+    """Read-outs of labels that it waits for besides the replies, one after the other. Each holds what the reply before
+    it held, and decodes next to nothing; the ends of their continuations count among the characters."""
 
 
 class Evaluator(Protocol):

@@ -100,6 +100,7 @@ class EnsembleEvaluator(BaseEvaluator):
             replies=max(one.replies for one in each),
             max_tokens=max(one.max_tokens for one in each),
             prompts=sum(one.prompts for one in each),
+            read_outs=max(one.read_outs for one in each),
         )
 
     def check(self) -> None:

@@ -12,7 +12,7 @@ from debate.evaluators.base import BaseEvaluator, RunContext
 from debate.hashing import derive
 from debate.scoring.tensor import softmax
 from debate.selection import argmax, sample, tied_best
-from debate.types import Failure, FloatArray, Judgment, ScoreStatus, StopReason, Task
+from debate.types import Failure, FloatArray, Judgment, ScoreStatus, StopReason, Task, Turn
 
 
 def build_evaluation(
@@ -26,14 +26,16 @@ def build_evaluation(
     members: Sequence[Evaluation] = (),
     judgments: Sequence[Judgment] = (),
     stop_reason: StopReason | None = None,
-    n_turns: int | None = None,
+    turns: Sequence[Turn] | None = None,
     **parts: Any,
 ) -> Evaluation:
     """The evaluation of `task` that follows from its scores.
 
     scores: (J,), on the evaluator's scale; NaN is unscored. statuses: how each score was obtained; None is `failed`
-    where it is NaN, else `ok`. failures: None is those of the judgments and of the members. n_turns: how many turns a
-    debate took; None for other evaluators. parts: further fields of `Evaluation`.
+    where it is NaN, else `ok`. failures: None is those of the judgments and of the members. turns: those of a debate;
+    None for other evaluators. parts: further fields of `Evaluation`.
+
+    A debate without a score in which nothing failed is `ok`: all agents abstained.
     """
     if failures is None:
         own = [judgment.failure for judgment in judgments if judgment.failure is not None]
@@ -41,17 +43,19 @@ def build_evaluation(
     scores, is_missing = evaluator.scale.hold(scores), np.isnan(scores)  # (J,) each
     if statuses is None:
         statuses = ["failed" if missing else "ok" for missing in is_missing]
-    if n_turns is None and is_missing.all():
+    is_failed = bool(is_missing.all()) and (turns is None or bool(failures))
+    if turns is None and is_failed:
         stop_reason = "failed"
-    is_whole = not failures and "failed" not in statuses and all(member.status == "ok" for member in members)
+    is_scored = turns is not None or "failed" not in statuses
+    is_whole = not failures and is_scored and all(member.status == "ok" for member in members)
     return Evaluation(
         task_id=task.id,
         evaluator=evaluator.name,
-        status="failed" if is_missing.all() else "ok" if is_whole else "partial",
-        error=_error(failures, members, statuses) if n_turns is None else _turns_failed(failures, n_turns),
+        status="failed" if is_failed else "ok" if is_whole else "partial",
+        error=_error(failures, members, statuses) if turns is None else _turns_failed(failures, turns),
         scale=evaluator.scale,
         scores=scores,
-        statuses=tuple(statuses) if n_turns is None else (),
+        statuses=tuple(statuses) if turns is None else (),
         **_select(evaluator, scores, task, run),
         stop_reason=stop_reason,
         failures=tuple(failures),
@@ -84,9 +88,13 @@ def _error(failures: Sequence[Failure], members: Sequence[Evaluation], statuses:
     return f"{n_failed} of {len(statuses)} candidates were not scored" if n_failed else None
 
 
-def _turns_failed(failures: Sequence[Failure], n_turns: int) -> str | None:
+def _turns_failed(failures: Sequence[Failure], turns: Sequence[Turn]) -> str | None:
     if not failures:
         return None
-    first = failures[0]
-    place = f" ({first.agent}, round {first.round + 1})" if first.round is not None else ""
-    return f"{len(failures)} of {n_turns} turns failed; the first{place}: {first.message}"
+    n = sum(turn.failure is not None for turn in turns)
+    first = next((turn.failure for turn in turns if turn.failure is not None), failures[0])
+    place = ", ".join([first.agent or "", *([] if first.round is None else [f"round {first.round + 1}"])])
+    if n:
+        return f"{n} of {len(turns)} turns failed; the first ({place}): {first.message}"
+    more = f" (and {len(failures) - 1} more)" if len(failures) > 1 else ""
+    return f"not every score could be read; the first ({place}): {first.message}{more}"

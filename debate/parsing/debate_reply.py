@@ -1,19 +1,29 @@
-"""Parses an agent's reply in a debate, and makes the JSON schema that it follows.
+"""The form of an agent's replies in a debate: their JSON schema, the words that state it, and what reads them.
 
-{"overall": str, "candidates": {label: {"comment": str, "scores": {component: number}}}}
+named     {"overall": str, "candidates": {label: {"comment": str, "scores": {component: number}}}}
+compact   {"overall": str, "candidates": {label: {"comment": str, "scores": [number, ...]}}}
+no scores {"overall": str, "candidates": {label: {"comment": str}}}
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, cast
+from typing import Any, Literal, cast
 
-from debate.parsing.json_extract import extract_json
+from debate.parsing.json_extract import located_json
 from debate.parsing.json_values import Number, shown, unreadable
-from debate.parsing.schema import bounded_text, number_in, object_of
+from debate.parsing.places import value_spans
+from debate.parsing.schema import bounded_text, list_of, number_in, object_of, or_null, whole_number_in
 from debate.parsing.text import is_within
+from debate.scoring.distributions import ABSTAIN
+from debate.templates import Trusted
+
+LOW, HIGH = 0, 10
+"""Ends of the scale that every component is scored on; `CELL_SCALE` of the debate's settings is the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,73 +32,211 @@ class ParsedReply:
 
     overall: str
     comments: tuple[str, ...]
+    """Empty texts where the agent abstained for the whole turn."""
     scores: tuple[tuple[float, ...], ...]
+    """NaN where the agent abstained, and everywhere in a form without scores."""
+    is_silent: bool = False
+    """Whether the agent abstained for the whole turn; `overall` says why."""
+    places: tuple[tuple[int, ...], ...] = field(default=(), compare=False)
+    """Which of the reply's `value_spans` each score is, (J, K); empty but where scores are labels, to be read out."""
 
 
-def parse_reply(
-    text: str,
-    labels: Sequence[str],
-    components: Sequence[str],
-    *,
-    low: float = 0.0,
-    high: float = 10.0,
-    finish_reason: str = "stop",
-) -> ParsedReply:
-    """Read a judge's reply on the candidates `labels` (J) and the score `components` (K).
+@dataclass(frozen=True, slots=True)
+class ReplyForm:
+    """What the replies of a debate look like. Schema, stated format, reader and continuations are made from it."""
 
-    Every candidate and component must be there, and no other; each score is a number in [low, high], ends included. A
-    byte order mark and one leading `<think>` block are dropped. With `finish_reason="length"` only a text that is JSON
-    as a whole is read. Lengths of strings are not checked.
+    labels: tuple[str, ...]
+    """The J candidates' labels, in the order shown."""
+    components: tuple[str, ...]
+    """Names of the K score components."""
+    style: Literal["named", "compact"] = "named"
+    """named: scores stand under the components' names. compact: in a list, in the components' order."""
+    scores: Literal["number", "label", "none"] = "number"
+    """number: any from 0 to 10. label: whole numbers, whose probabilities can be read out. none: comments alone."""
+    abstain: bool = False
+    """Whether a score, or `candidates` for the whole turn, may be null."""
+    comment_chars: int = 400
+    """Longest comment, in characters."""
+    overall_chars: int = 600
+    """Longest overall view, in characters."""
 
-    Raises:
-        ReplyError: with a `reason` (empty, too_long, cut_off, not_json, ambiguous, too_deep, duplicate_key,
-            wrong_shape, missing_candidate, unknown_candidate, missing_component, unknown_component, not_a_number,
-            out_of_range, not_unicode) and a message of at most 300 characters that a model can mend its reply by.
+    @property
+    def schema(self) -> dict[str, Any]:
+        """JSON schema of a reply: text before numbers, so that a score follows from its comment.
 
-    """
-    reply = _members(extract_json(text, finish_reason=finish_reason), ("overall", "candidates"), "the reply")
-    candidates = _members(reply["candidates"], labels, "'candidates'", "candidate")
-    comments: list[str] = []
-    rows: list[tuple[float, ...]] = []
-    for label in labels:
-        candidate = _members(candidates[label], ("comment", "scores"), "candidate {}", label=label)
-        comments.append(_text(candidate["comment"], "the comment of candidate {}", label))
-        scores = _members(candidate["scores"], components, "the scores of candidate {}", "component", label)
-        rows.append(tuple(_score(scores[name], low, high, label, name) for name in components))
-    return ParsedReply(_text(reply["overall"], "'overall'"), tuple(comments), tuple(rows))
+        Equal forms give the same object, which is not to be changed: hashes and requests encode it once.
+        """
+        return _schema(self)
+
+    @property
+    def stated(self) -> str:
+        """The format as a prompt states it."""
+        return "".join(self.stated_parts)
+
+    @property
+    def stated_parts(self) -> tuple[str, ...]:
+        """The parts of `stated`: our words as `Trusted`, and components' names, which are content."""
+        return tuple(_stated(self))
+
+    @property
+    def score_labels(self) -> tuple[str, ...]:
+        """Texts that a score may have where its probabilities are read out."""
+        return (*map(str, range(LOW, HIGH + 1)), *([ABSTAIN] if self.abstain else []))
+
+    def read(self, text: str, finish_reason: str = "stop") -> ParsedReply:
+        """Read a reply in which every candidate and component must be, and no other.
+
+        A byte order mark and one leading `<think>` block are dropped. With `finish_reason="length"` only a text that is
+        JSON as a whole is read. Lengths of strings are not checked.
+
+        Raises:
+            ReplyError: with a `reason` (empty, too_long, cut_off, not_json, ambiguous, too_deep, duplicate_key,
+                wrong_shape, missing_candidate, unknown_candidate, missing_component, unknown_component, not_a_number,
+                not_whole, out_of_range, not_unicode) and a message of at most 300 characters that a model can mend its
+                reply by.
+
+        """
+        said, start = located_json(text, finish_reason=finish_reason)
+        reply = _members(said, ("overall", "candidates"), "the reply")
+        if self.abstain and reply["candidates"] is None:
+            unscored = ((math.nan,) * len(self.components),) * len(self.labels)
+            return ParsedReply(_text(reply["overall"], "'overall'"), ("",) * len(self.labels), unscored, is_silent=True)
+        candidates = _members(reply["candidates"], self.labels, "'candidates'", "candidate")
+        comments: list[str] = []
+        cells: dict[str, Mapping[str, object]] = {}
+        rows: list[tuple[float, ...]] = []
+        for label in self.labels:
+            keys = ("comment",) if self.scores == "none" else ("comment", "scores")
+            candidate = _members(candidates[label], keys, "candidate {}", label=label)
+            comments.append(_text(candidate["comment"], "the comment of candidate {}", label))
+            cells[label] = self._cells(candidate.get("scores"), label)
+            rows.append(tuple(self._score(cells[label].get(name), label, name) for name in self.components))
+        overall = _text(reply["overall"], "'overall'")
+        in_order = {(label, name): value for label in candidates for name, value in cells[label].items()}
+        return ParsedReply(overall, tuple(comments), tuple(rows), places=self._places(text, start, in_order))
+
+    def continuation(self, reply: ParsedReply | None, j: int, k: int) -> str:
+        """A reply's JSON up to where the score of candidate `j` for component `k` comes next.
+
+        It is in the named style without white space, and has the comments of the candidates up to `j`, and no scores.
+
+        reply: None for one without a word.
+        """
+        overall, comments = ("", ("",) * len(self.labels)) if reply is None else (reply.overall, reply.comments)
+        said = [f'{_quoted(label)}:{{"comment":{_quoted(comments[n])}' for n, label in enumerate(self.labels[: j + 1])]
+        component = _quoted(self.components[k])
+        return f'{{"overall":{_quoted(overall)},"candidates":{{{"},".join(said)},"scores":{{{component}:'
+
+    def _cells(self, scores: object, label: str) -> Mapping[str, object]:
+        """The values of a candidate's scores by component, in the order in which they stand in the reply."""
+        if self.scores == "none":
+            return {}
+        if self.style == "named":
+            return _members(scores, self.components, "the scores of candidate {}", "component", label)
+        wanted = f"a list of one number a component ({', '.join(self.components)})"
+        if not isinstance(scores, list):
+            problem = f"The scores of candidate {shown(label)} must be {wanted}, not {shown(scores)}."
+            raise unreadable("wrong_shape", problem)
+        values = cast("list[object]", scores)
+        if len(values) < len(self.components):
+            missing = shown(self.components[len(values)])
+            problem = f"The score of candidate {shown(label)}, {missing} is missing; its scores must be {wanted}."
+            raise unreadable("missing_component", problem)
+        if len(values) > len(self.components):
+            problem = f"Candidate {shown(label)} has {len(values)} scores; they must be {wanted}."
+            raise unreadable("unknown_component", problem)
+        return dict(zip(self.components, values, strict=True))
+
+    def _score(self, value: object, label: str, component: str) -> float:
+        if value is None and (self.abstain or self.scores == "none"):
+            return math.nan
+        place = f"The score of candidate {shown(label)}, {shown(component)}"
+        if not isinstance(value, Number):
+            raise unreadable("not_a_number", f"{place} must be a {_kind_of_score(self)}, not {shown(value)}.")
+        if not is_within(value.literal, LOW, HIGH):
+            raise unreadable("out_of_range", f"{place} is {shown(value)}, outside {LOW} to {HIGH}.")
+        if self.scores == "label" and value.literal not in self.score_labels:
+            raise unreadable("not_whole", f"{place} must be a whole number such as 7, not {shown(value)}.")
+        return value.value
+
+    def _places(self, text: str, start: int, cells: Mapping[tuple[str, str], object]) -> tuple[tuple[int, ...], ...]:
+        """Which value of the text each score is.
+
+        start: where the reply's object begins.
+        cells: the score of each (label, component), in the order in which they stand in the text.
+        """
+        if self.scores != "label":
+            return ()
+        spans = value_spans(text)
+        first = sum(begin < start for begin, _ in spans)
+        found = [text[begin:end] for begin, end in spans[first : first + len(cells)]]
+        if found != [shown(value) for value in cells.values()]:  # by odd quotation marks before
+            problem = "The scores cannot be told from what stands around them; give one JSON object and nothing else."
+            raise unreadable("not_json", problem)
+        places = {cell: first + n for n, cell in enumerate(cells)}
+        return tuple(tuple(places[label, name] for name in self.components) for label in self.labels)
 
 
-def reply_schema(
-    labels: Sequence[str],
-    components: Sequence[str],
-    *,
-    low: float = 0,
-    high: float = 10,
-    comment_chars: int = 400,
-    overall_chars: int = 600,
-) -> dict[str, Any]:
-    """JSON schema of a reply on the candidates `labels` and the score `components`, each in [low, high].
-
-    Keys stand in the order in which they are to be written: text before numbers, so that a score follows from its
-    comment. `comment_chars` and `overall_chars` bound the strings, in characters. Equal arguments give the same object,
-    which is not to be changed: hashes and requests encode it once.
-    """
-    return _schema(tuple(labels), tuple(components), low, high, comment_chars, overall_chars)
+@lru_cache(maxsize=64)
+def _schema(form: ReplyForm) -> dict[str, Any]:
+    members = {"comment": bounded_text(form.comment_chars)}
+    if form.scores != "none":
+        members["scores"] = _scores_schema(form)
+    candidates = object_of(dict.fromkeys(form.labels, object_of(members)))
+    candidates = or_null(candidates) if form.abstain else candidates
+    return object_of({"overall": bounded_text(form.overall_chars), "candidates": candidates})
 
 
-@lru_cache(maxsize=64, typed=True)  # 0 and 0.0 are equal, and not the same JSON
-def _schema(
-    labels: tuple[str, ...],
-    components: tuple[str, ...],
-    low: float,
-    high: float,
-    comment_chars: int,
-    overall_chars: int,
-) -> dict[str, Any]:
-    scores = object_of({name: number_in(low, high) for name in components})
-    candidate = object_of({"comment": bounded_text(comment_chars), "scores": scores})
-    candidates = object_of(dict.fromkeys(labels, candidate))
-    return object_of({"overall": bounded_text(overall_chars), "candidates": candidates})
+def _scores_schema(form: ReplyForm) -> dict[str, Any]:
+    score = whole_number_in(LOW, HIGH) if form.scores == "label" else number_in(LOW, HIGH)
+    score = or_null(score) if form.abstain else score
+    if form.style == "named":
+        return object_of(dict.fromkeys(form.components, score))
+    return list_of(score, len(form.components))
+
+
+_BEGINNING = Trusted(
+    '{"overall": "<your view of all candidates together>", '
+    '"candidates": {"<label>": {"comment": "<what you say of this candidate>"'
+)
+_SCORES_FOLLOW = f"\nYour scores are asked for after the comments: whole numbers from {LOW} to {HIGH}."
+_ABSTAIN_LATER = " Where you cannot judge a component of a candidate, say why in its comment; its score is null then."
+_ABSTAIN = "\nWhere you cannot judge a component of a candidate, write null as its score and say why in its comment."
+_BE_SILENT = ' Where you cannot judge at all, write null for "candidates" and say why in "overall".'
+
+
+def _stated(form: ReplyForm) -> Iterator[str]:
+    yield _BEGINNING
+    if form.scores != "none":
+        yield from _stated_scores(form)
+    yield Trusted("}, ...}}")
+    if form.scores == "none":
+        yield Trusted(_SCORES_FOLLOW)
+    if form.abstain:
+        yield Trusted((_ABSTAIN_LATER if form.scores == "none" else _ABSTAIN) + _BE_SILENT)
+
+
+def _stated_scores(form: ReplyForm) -> Iterator[str]:
+    number = _kind_of_score(form)
+    opening, before, after, closing = (
+        ("{", '"', f'": <{number}>', "}") if form.style == "named" else ("[", f"<{number}: ", ">", "]")
+    )
+    yield Trusted(f', "scores": {opening}')
+    for k, name in enumerate(form.components):
+        if k:
+            yield ", "  # not ours, as where an expression printed it: a backend tokenizes each part for itself
+        yield Trusted(before)
+        yield name
+        yield Trusted(after)
+    yield Trusted(closing)
+
+
+def _kind_of_score(form: ReplyForm) -> str:
+    return ("whole number" if form.scores == "label" else "number") + " or null" * form.abstain
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
 
 
 def _members(value: object, names: Sequence[str], place: str, kind: str = "key", label: str = "") -> dict[str, object]:
@@ -120,12 +268,3 @@ def _text(value: object, place: str, label: str = "") -> str:
         problem = f"Half a surrogate pair stands in {place.format(shown(label))}; it is no character."
         raise unreadable("not_unicode", problem) from None
     return value
-
-
-def _score(value: object, low: float, high: float, label: str, component: str) -> float:
-    if isinstance(value, Number) and (low < (number := value.value) < high or is_within(value.literal, low, high)):
-        return number
-    place = f"candidate {shown(label)}, {shown(component)}"
-    if not isinstance(value, Number):
-        raise unreadable("not_a_number", f"The score of {place} must be a number, not {shown(value)}.")
-    raise unreadable("out_of_range", f"The score of {place} is {shown(value)}, outside {low:g} to {high:g}.")

@@ -60,17 +60,28 @@ def extract_json(text: str, *, finish_reason: str = "stop") -> object:
         ReplyError: empty, too_long, cut_off, not_json, ambiguous, too_deep, duplicate_key, or wrong_shape for a list
             around an object in prose.
     """
-    text = _answer(text)
+    return located_json(text, finish_reason=finish_reason)[0]
+
+
+def located_json(text: str, *, finish_reason: str = "stop") -> tuple[object, int]:
+    """What `extract_json` gives, and where it begins in the text; of several objects that agree, where the first does.
+
+    Raises:
+        ReplyError: as `extract_json`.
+    """
+    answer = _answer(text)
+    start = len(text.rstrip()) - len(answer)
     try:
-        return decode(text)
+        return decode(answer), start
     except json.JSONDecodeError:
         if finish_reason == "length":
             raise unreadable("cut_off", "The reply was cut off at the length limit; be shorter.") from None
     # The same object said twice is one. A fence gives no precedence: it may hold the answer or an example of one.
-    objects = [group for group in dict.fromkeys(_outermost(text)) if _may_be_object(group)]
+    objects = [group for group in dict.fromkeys(_outermost(answer)) if _may_be_object(group)]
     if not objects:
         raise unreadable("not_json", "The reply holds no JSON object.")
-    return repair_json(objects[0]) if len(objects) == 1 else _agreed(objects)
+    found = repair_json(objects[0]) if len(objects) == 1 else _agreed(objects)
+    return found, start + answer.index(objects[0])
 
 
 def refuse_quotation(text: str, shown: Iterable[str]) -> None:

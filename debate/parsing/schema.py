@@ -27,6 +27,26 @@ def bounded_text(chars: int) -> dict[str, Any]:
     return {"type": "string", "pattern": f"^{lead}{_CHARACTER}{{0,{chars - 64 * groups}}}$"}
 
 
+def whole_number_in(low: int, high: int) -> dict[str, Any]:
+    """Schema of a whole number from `low` to `high`, ends included."""
+    return {"type": "integer", "minimum": low, "maximum": high}
+
+
 def number_in(low: float, high: float) -> dict[str, Any]:
     """Schema of a number from `low` to `high`, ends included."""
     return {"type": "number", "minimum": low, "maximum": high}
+
+
+def whole_number_in(low: int, high: int) -> dict[str, Any]:
+    """Schema of a whole number from `low` to `high`, ends included."""
+    return {"type": "integer", "minimum": low, "maximum": high}
+
+
+def list_of(item: Mapping[str, Any], count: int) -> dict[str, Any]:
+    """Schema of a list of exactly `count` items of one kind."""
+    return {"type": "array", "items": dict(item), "minItems": count, "maxItems": count}
+
+
+def or_null(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Schema of what `schema` permits, and of null."""
+    return {**schema, "type": [schema["type"], "null"]}

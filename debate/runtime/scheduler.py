@@ -188,7 +188,7 @@ class _Scheduler:
             await self.untaken.acquire()
             return
         cost = await self.admission.enter(footprint)
-        task = asyncio.ensure_future(self._one(job, footprint.replies))
+        task = asyncio.ensure_future(self._one(job, footprint.replies + footprint.read_outs))
         self.under_way.add(task)
         task.add_done_callback(self.under_way.discard)
         # Not in a `finally` of the task: one that is cancelled before its first step never comes to it.

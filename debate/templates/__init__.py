@@ -32,7 +32,7 @@ from debate.hashing import digest
 from debate.templates.delimiters import PRINTED, Delimiters, delimiter_of, task_delimiter
 from debate.templates.sandbox import Sandbox, bounded, check_plain
 
-__all__ = ["Templates", "Trusted", "delimiter_of", "plain_number", "task_delimiter"]
+__all__ = ["Templates", "Trusted", "delimiter_of", "joined", "plain_number", "task_delimiter"]
 
 T = TypeVar("T")
 
@@ -107,6 +107,11 @@ def _concat(pieces: Iterable[str | _Content]) -> _Rendered:
     if sum(map(len, texts)) > MAX_CHARACTERS:
         raise SecurityError(_TOO_LONG)
     return _Rendered("".join(texts))
+
+
+def joined(parts: Iterable[str]) -> str:
+    """One variable of several parts, of which those that are `Trusted` stay our words and the others content."""
+    return _concat(map(_finalize, parts))
 
 
 def _marked(content: str) -> str:

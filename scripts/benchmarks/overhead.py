@@ -32,6 +32,7 @@ from debate.backends import Call, Scripted
 from debate.evaluators.debate.candidate_order import arrange
 from debate.evaluators.debate.prompts import AGENT, SYSTEM, TASK, TURN, system_context, task_context, turn_context
 from debate.evaluators.debate.settings import CELL_SCALE
+from debate.parsing.debate_reply import ReplyForm
 from debate.templates import Trusted, task_delimiter
 
 LABELS = "ABCD"
@@ -109,6 +110,7 @@ def unit_of(evaluator: DebateEvaluator, script: Callable[[Call], str]) -> Unit:
         transcript = engine.evaluate(task, evaluator).transcript
         today = engine.run_context.today
     profile = evaluator.loaded_profile
+    form = ReplyForm(tuple(LABELS), tuple(component.name for component in evaluator.components))
     ordering = arrange(list(transcript.turns[0].labels.values()), len(profile.personas), rotate=False)
     word = Trusted(task_delimiter(task))
     turns: list[Step] = [(TURN, turn_context(turn, profile, word, with_scores=True)) for turn in transcript]
@@ -120,7 +122,7 @@ def unit_of(evaluator: DebateEvaluator, script: Callable[[Call], str]) -> Unit:
             "delimiter": word, "labels": list(LABELS),
         }  # fmt: skip
         head: list[Step] = [
-            (SYSTEM, system_context(evaluator.components, CELL_SCALE, today)),
+            (SYSTEM, system_context(evaluator.components, CELL_SCALE, today, form.stated_parts)),
             (TASK, task_context(task, ordering, 0)),
         ]
         prompts.append([*head, *turns[:n], (AGENT, agent)])

@@ -17,10 +17,11 @@ from debate.evaluators.debate.candidate_order import Ordering
 from debate.evaluators.debate.prompts import DebatePrompts
 from debate.evaluators.debate.settings import CELL_SCALE
 from debate.flow import Prompt
+from debate.parsing.debate_reply import ReplyForm
 from debate.profiles import Profile, load_profile
 from debate.templates import Templates
 from debate.types import Candidate, Memory, Task, Turn
-from judging.talk import PERSONAS, Said, say
+from judging.talk import COMPONENTS, PERSONAS, Said, say
 from judging.world import WORDS, Question, make_question, rule_text, wrong_answer
 
 LABELS = ("A", "B", "C", "D")
@@ -138,6 +139,7 @@ def _prompts(question: Question) -> DebatePrompts:
         _ORDERING,
         today="",
         scale=CELL_SCALE,
+        form=ReplyForm(LABELS, COMPONENTS),
         history_scores=True,
     )
 

@@ -8,10 +8,10 @@ from typing import Any
 from debate.backends import Call, RetryPolicy
 from debate.backends.http.client import HTTPBackend
 from debate.flow import Block, Completion, Prompt, Segment
-from debate.parsing.debate_reply import reply_schema
+from debate.parsing.debate_reply import ReplyForm
 from debate.types import Sampling, Task
 
-SCHEMA = reply_schema(["A", "B"], ["c0", "c1"])
+SCHEMA = ReplyForm(("A", "B"), ("c0", "c1")).schema
 QUICK = RetryPolicy(first_wait=0.001, longest_wait=0.01, timeout=2, deadline=8)
 
 

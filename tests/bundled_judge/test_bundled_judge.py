@@ -18,6 +18,7 @@ from debate.evaluators.debate.candidate_order import Ordering
 from debate.evaluators.debate.prompts import DebatePrompts
 from debate.evaluators.debate.settings import CELL_SCALE
 from debate.memory.store import built_in
+from debate.parsing.debate_reply import ReplyForm
 from debate.profiles import MemorySettings
 from tests.required import required
 from tests.scripts_loader import REPOSITORY
@@ -122,7 +123,10 @@ def test_marks_in_a_candidate_are_text(judge_engine: Engine, judge_backend: VLLM
         ordering = Ordering(tuple("ABCD"), ((0, 1, 2, 3),) * 3)
         profile = load_profile("judge")
         templates = evaluator.prompt_templates
-        prompts = DebatePrompts(templates, profile, task, ordering, today="", scale=CELL_SCALE, history_scores=True)
+        form = ReplyForm(ordering.labels, tuple(component.name for component in profile.components))
+        prompts = DebatePrompts(
+            templates, profile, task, ordering, today="", scale=CELL_SCALE, form=form, history_scores=True
+        )
         marks = json.loads((bundled_judge.model_path() / "tokenizer.json").read_text())["added_tokens"]
         ids = {mark["id"] for mark in marks}
         return [token for token in judge_backend.token_ids(prompts.prompt(0, [], [])) if token in ids]

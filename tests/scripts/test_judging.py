@@ -18,7 +18,7 @@ from judging.world import KINDS, Question, make_question, wrong_answer
 
 from debate import bundled_judge
 from debate.flow import Segment
-from debate.parsing.debate_reply import parse_reply
+from debate.parsing.debate_reply import ReplyForm
 from tests.required import required_module
 
 SEEDS = st.integers(0, 2**32)
@@ -104,7 +104,7 @@ def test_the_same_seed_makes_the_same_questions() -> None:
 @given(SEEDS)
 def test_an_ideal_reply_is_what_the_engine_asks_for(seed: int) -> None:
     sample = make_sample(Random(seed))
-    parsed = parse_reply(sample.reply, LABELS, COMPONENTS)
+    parsed = ReplyForm(LABELS, COMPONENTS).read(sample.reply)
     assert [len(row) for row in parsed.scores] == [3] * 4
     reply = json.loads(sample.reply)
     assert len(reply["overall"]) <= 60

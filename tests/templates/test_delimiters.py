@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from debate.evaluators.debate.prompts import TEMPLATE_NAMES
 from debate.evaluators.judge import names
 from debate.flow import Block, Segment, join
-from debate.templates import Templates, Trusted
+from debate.parsing.debate_reply import ReplyForm
+from debate.templates import Templates, Trusted, joined
 from debate.templates.delimiters import PRINTED, Delimiters
 
 WORD = "5e116c30"
@@ -29,7 +30,9 @@ def of_debate(text: str) -> list[tuple[str, dict[str, Any]]]:
     said = {"comment": text, "scores": [{"component": text, "value": 7}], **LABELED}
     agent = {"agent": text, "role": text, "agreement": None, "memories": [{"text": text}] * 2, "labels": ["A"]}
     components = [{"name": text, "description": text}]
-    system = {"today": "2026-01-31", "scale": {"low": 0, "high": 10}, "components": components}
+    reply_format = joined(ReplyForm(("A",), (text,)).stated_parts)
+    scale = {"low": 0, "high": 10}
+    system = {"today": "2026-01-31", "scale": scale, "components": components, "reply_format": reply_format}
     found = [
         ("system", system),
         ("task", {"x": text, "context": [text, text], "candidates": [{"text": text, **LABELED}] * 2}),

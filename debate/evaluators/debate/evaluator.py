@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,15 +21,16 @@ from debate.evaluation import Evaluation
 from debate.evaluators.base import RunContext
 from debate.evaluators.debate.candidate_order import arrange, base_order
 from debate.evaluators.debate.prompts import DebatePrompts
+from debate.evaluators.debate.reading import Reader, low_mass
 from debate.evaluators.debate.settings import CELL_SCALE, DebateSettings
 from debate.evaluators.result import build_evaluation
-from debate.flow import Completion, Flow, Generate, Prompt, Recall, gather, generate_parsed, recall
+from debate.flow import Completion, Flow, Generate, ReadOut, Recall, gather, generate_parsed, recall
 from debate.hashing import derive
-from debate.parsing.debate_reply import ParsedReply, parse_reply, reply_schema
+from debate.parsing.debate_reply import ParsedReply
 from debate.scoring.tensor import normalize_tensor
 from debate.selection import argmax
 from debate.settings import documented
-from debate.types import FloatArray, Memory, StopReason, Task, Transcript, Turn
+from debate.types import Failure, FloatArray, Memory, SilentReadout, StopReason, Task, Transcript, Turn
 
 
 @documented
@@ -47,6 +49,13 @@ class DebateEvaluator(DebateSettings):
         return _Debate(self, task, run, base).flow()
 
 
+class _Silent(NamedTuple):
+    """A silent read-out, and what went wrong with it."""
+
+    found: SilentReadout
+    failure: Failure | None
+
+
 class _Debate:
     """State of one debate: its prompts, the turns taken, the CV of each round."""
 
@@ -54,8 +63,10 @@ class _Debate:
         self.settings = settings
         self.task = task
         self.run = run
-        self.components = [component.name for component in settings.components]
+        self.components = tuple(component.name for component in settings.components)
         self.ordering = arrange(base, len(settings.personas), rotate=settings.candidate_order == "rotate")
+        form = settings.form(self.ordering.labels)
+        self.readers = [Reader(settings.readout, form, order) for order in self.ordering.orders]
         self.prompts = DebatePrompts(
             settings.prompt_templates,
             settings.loaded_profile,
@@ -63,6 +74,7 @@ class _Debate:
             self.ordering,
             today=run.today,
             scale=CELL_SCALE,
+            form=form,
             history_scores=settings.history_scores,
         )
         self.samplings = settings.samplings(len(task.candidates))
@@ -72,13 +84,36 @@ class _Debate:
 
     def flow(self) -> Flow[Evaluation]:
         stop: StopReason | None = None
+        before = yield from self._silent_readouts()
         for r in range(self.settings.rounds):
             self.turns += yield from self._round(r)
             self.cv.append(self._cv(r))
             stop = self._stop_reason(r)
             if stop is not None:
                 break
-        return self._evaluation(stop or "max_rounds")
+        after = yield from self._silent_readouts()
+        return self._evaluation(stop or "max_rounds", before, after)
+
+    def _silent_readouts(self) -> Flow[list[_Silent]]:
+        """How every agent would score now, having heard all turns, without a word of its own; all asked at once."""
+        if not self.settings.silent_readouts:
+            return []
+        return list((yield from gather([self._silent(i) for i in range(len(self.readers))])))
+
+    def _silent(self, i: int) -> Flow[_Silent]:
+        heard = [turn for turn in self.turns if turn.failure is None]
+        memories = yield from self._recall(i, heard)
+        moment = "after" if self.turns else "before"
+        prompt, name = self.prompts.prompt(i, heard, memories), self.settings.personas[i].name
+
+        def ask(read_out: ReadOut) -> Generate:
+            return self._call(i, len(self.cv), moment=moment, prompt=prompt, read_out=read_out)
+
+        cells = yield from self.readers[i].read_out(None, ask)
+        self.tokens += cells.tokens
+        failure = cells.failure or low_mass(cells.distributions, self.components)
+        found = SilentReadout(agent=name, scores=cells.scores, distributions=cells.distributions)
+        return _Silent(found, None if failure is None else replace(failure, agent=name))
 
     def _round(self, r: int) -> Flow[list[Turn]]:
         """The I turns of one round: in sequence, or at once where agents do not see each other's turns in it."""
@@ -99,34 +134,40 @@ class _Debate:
         return [turn for turn in self.turns if turn.round >= r - window]
 
     def _turn(self, r: int, i: int, history: Sequence[Turn]) -> Flow[Turn]:
-        """Recall, prompt, generate and parse; an unreadable reply is asked again with the error shown."""
+        """Recall, prompt, generate and read the scores; an unreadable reply is asked again with the error shown."""
         heard = [turn for turn in history if turn.failure is None]
         memories = yield from self._recall(i, heard)
+        reader = self.readers[i]
 
         def call(attempt: int, error: ReplyError | None) -> Generate:
-            return self._call(r, i, attempt, self.prompts.prompt(i, heard, memories, error))
+            prompt = self.prompts.prompt(i, heard, memories, error)
+            read_out = ReadOut(reader.form.score_labels) if reader.readout == "expected" else None
+            sampling, schema = self.samplings[i], reader.shown.schema
+            return self._call(i, r, attempt, prompt=prompt, sampling=sampling, schema=schema, read_out=read_out)
+
+        def ask(read_out: ReadOut) -> Generate:
+            return self._call(i, r, prompt=self.prompts.prompt(i, heard, memories), read_out=read_out)
 
         def read(said: Completion) -> ParsedReply:
-            return parse_reply(said.text, self.ordering.labels, self.components, finish_reason=said.finish_reason)
+            return reader.form.read(said.text, said.finish_reason)
 
         asked = yield from generate_parsed(call, read, self.settings.retries)
-        self.tokens += asked.tokens
+        cells = yield from reader.cells(asked, ask)
+        self.tokens += asked.tokens + cells.tokens
         reply, name = asked.value, self.settings.personas[i].name
         return Turn(
             round=r,
             agent=name,
             labels=self.ordering.shown(i),
-            scores=self._unscored() if reply is None else np.array(reply.scores, dtype=np.float64),  # (J, K)
+            scores=cells.scores,
+            distributions=cells.distributions,
             overall="" if reply is None else reply.overall,
             comments=() if reply is None else reply.comments,
-            failure=None if asked.failure is None else replace(asked.failure, round=r, agent=name),
+            failure=None if cells.failure is None else replace(cells.failure, round=r, agent=name),
             invalid_replies=asked.invalid_replies,
             memories=memories,
             escaped_special_tokens=asked.escaped_special_tokens,
         )
-
-    def _unscored(self) -> FloatArray:
-        return np.full((len(self.task.candidates), len(self.components)), np.nan)
 
     def _recall(self, i: int, heard: Sequence[Turn]) -> Flow[tuple[Memory, ...]]:
         """The agent's memories for this turn, m_i = M(a_i, x, y, history); none without memory settings."""
@@ -137,21 +178,16 @@ class _Debate:
         queries = (self.task.x, *(candidate.text for candidate in self.task.candidates), *said)
         return (yield from recall(Recall(queries=queries, task=self.task, **settings)))
 
-    def _call(self, r: int, i: int, attempt: int, prompt: Prompt) -> Generate:
-        persona, shown = self.settings.personas[i], self.ordering.shown(i)
+    def _call(self, i: int, r: int, attempt: int = 0, *, moment: str = "", **asked: Any) -> Generate:
+        """A call of agent `i` in round `r`, or at a moment outside the rounds, when so many were taken."""
+        persona = self.settings.personas[i]
+        about = {"round": r, "agent": persona.name, "attempt": attempt, "labels": self.ordering.shown(i)}
         return Generate(
-            prompt=prompt,
-            sampling=self.samplings[i],
-            schema=reply_schema(
-                list(shown),
-                self.components,
-                comment_chars=self.settings.comment_chars,
-                overall_chars=self.settings.overall_chars,
-            ),
             model=persona.model,
-            sample_key=(persona.name, r),
+            sample_key=(persona.name, moment or r),
             attempt=attempt,
-            info={"task_id": self.task.id, "round": r, "agent": persona.name, "attempt": attempt, "labels": shown},
+            info={"task_id": self.task.id, **about, **({"moment": moment} if moment else {})},
+            **asked,
         )
 
     def _matrices(self, r: int) -> FloatArray:
@@ -174,25 +210,33 @@ class _Debate:
             return "token_budget"
         return None
 
-    def _evaluation(self, stop: StopReason) -> Evaluation:
+    def _evaluation(self, stop: StopReason, before: Sequence[_Silent], after: Sequence[_Silent]) -> Evaluation:
         tensor = np.stack([self._matrices(r) for r in range(len(self.cv))])  # (R, I, J, K)
         settings = self.settings
         scores = normalize_tensor(tensor, settings.component_weights, settings.method, settings.quorum_size)  # (J,)
+        failures = (*map(self._failure_of, self.turns), *(silent.failure for silent in (*before, *after)))
         return build_evaluation(
             settings,
             self.task,
             self.run,
             scores=scores,
-            failures=[turn.failure for turn in self.turns if turn.failure is not None],
+            failures=[failure for failure in failures if failure is not None],
             stop_reason=stop,
-            n_turns=len(self.turns),
+            turns=self.turns,
             tensor=tensor,
-            components=tuple(self.components),
+            before=tuple(silent.found for silent in before),
+            after=tuple(silent.found for silent in after),
+            components=self.components,
             agents=tuple(persona.name for persona in settings.personas),
             cv=tuple(self.cv),
             rounds_run=len(self.cv),
             transcript=Transcript(tuple(self.turns)),
         )
+
+    def _failure_of(self, turn: Turn) -> Failure | None:
+        """The turn's own failure, or that of some of its cells."""
+        low = None if turn.failure else low_mass(turn.distributions, self.components)
+        return turn.failure if low is None else replace(low, round=turn.round, agent=turn.agent)
 
 
 def _balanced(settings: DebateSettings, task: Task, run: RunContext, base: Sequence[int]) -> Flow[Evaluation]:
@@ -204,7 +248,7 @@ def _balanced(settings: DebateSettings, task: Task, run: RunContext, base: Seque
         run,
         scores=np.stack([member.scores for member in members]).mean(axis=0),  # (J,); NaN where either order has NaN
         members=members,
-        n_turns=sum(len(member.transcript) for member in members),
+        turns=[turn for member in members for turn in member.transcript],
         rounds_run=max(member.rounds_run for member in members),
         order_agreement=_agree(members),
     )

@@ -11,16 +11,21 @@ Each block is rendered once.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import lru_cache, partial
 from typing import Any
+
+import numpy as np
 
 from debate.errors import ReplyError
 from debate.evaluators.debate.candidate_order import Ordering
 from debate.flow import Block, Prompt
 from debate.hashing import ById
+from debate.parsing.debate_reply import ReplyForm
 from debate.profiles import Component, Persona, Profile
-from debate.templates import Templates, Trusted, plain_number, task_delimiter
+from debate.scoring.distributions import ABSTAIN
+from debate.templates import Templates, Trusted, joined, plain_number, task_delimiter
 from debate.types import Memory, Scale, Task, Turn
 
 SYSTEM, TASK, TURN, AGENT, RETRY = (f"debate/{name}.j2" for name in ("system", "task", "turn", "agent", "retry"))
@@ -39,6 +44,7 @@ class DebatePrompts:
         *,
         today: str,
         scale: Scale,
+        form: ReplyForm,
         history_scores: bool,
     ) -> None:
         self._profile = profile
@@ -47,7 +53,7 @@ class DebatePrompts:
         self._history_scores = history_scores
         self._delimiter = Trusted(task_delimiter(task))
         self._render = partial(templates.render, among=TEMPLATE_NAMES)
-        self._system = _system_block(ById(templates), profile.components, scale, today)
+        self._system = _system_block(ById(templates), profile.components, scale, today, form.stated_parts)
         self._task_blocks: dict[tuple[int, ...], Block] = {}
         self._turn_blocks: dict[tuple[int, str], Block] = {}
         self._agent_blocks: dict[tuple[int, tuple[Memory, ...], bool], Block] = {}
@@ -85,17 +91,22 @@ class DebatePrompts:
 
 
 @lru_cache(maxsize=16)
-def _system_block(templates: ById, components: tuple[Component, ...], scale: Scale, today: str) -> Block:
+def _system_block(
+    templates: ById, components: tuple[Component, ...], scale: Scale, today: str, reply_format: tuple[str, ...]
+) -> Block:
     """The system block, shared by all debates with the same rules; templates of a folder may be read again later."""
-    return templates.value.render(SYSTEM, system_context(components, scale, today), TEMPLATE_NAMES)
+    return templates.value.render(SYSTEM, system_context(components, scale, today, reply_format), TEMPLATE_NAMES)
 
 
-def system_context(components: Sequence[Component], scale: Scale, today: str) -> dict[str, Any]:
-    """The variables of `debate/system.j2`."""
+def system_context(
+    components: Sequence[Component], scale: Scale, today: str, reply_format: Sequence[str]
+) -> dict[str, Any]:
+    """The variables of `debate/system.j2`; the reply format is given as `ReplyForm.stated_parts`."""
     return {
         "today": today,
         "scale": {"low": plain_number(scale.low), "high": plain_number(scale.high)},
         "components": [{"name": component.name, "description": component.description} for component in components],
+        "reply_format": joined(reply_format),
     }
 
 
@@ -112,8 +123,9 @@ def task_context(task: Task, ordering: Ordering, agent: int) -> dict[str, Any]:
 
 
 def turn_context(turn: Turn, profile: Profile, delimiter: Trusted, *, with_scores: bool) -> dict[str, Any]:
-    """The variables of `debate/turn.j2`."""
+    """The variables of `debate/turn.j2`. Means of read-outs are shown as the whole numbers that agents write."""
     names = [component.name for component in profile.components]
+    scores = np.round(turn.scores) if turn.distributions else turn.scores  # (J, K)
     return {
         "agent": turn.agent,
         "round": turn.round + 1,
@@ -123,8 +135,8 @@ def turn_context(turn: Turn, profile: Profile, delimiter: Trusted, *, with_score
                 "label": Trusted(label),
                 "comment": turn.comments[j],
                 "scores": [
-                    {"component": name, "value": plain_number(score)}
-                    for name, score in zip(names, turn.scores[j].tolist(), strict=True)
+                    {"component": name, "value": ABSTAIN if math.isnan(score) else plain_number(score)}
+                    for name, score in zip(names, scores[j].tolist(), strict=True)
                 ]
                 if with_scores
                 else [],
@@ -152,8 +164,6 @@ def agent_context(
 
 def check_templates(templates: Templates, profile: Profile, scale: Scale) -> None:
     """Render every template once on a small debate, so that a faulty one is found before a model is loaded."""
-    import numpy as np
-
     task = Task("x", ["first", "second"], context=["context"])
     ordering = Ordering(("A", "B"), ((0, 1),))
     n_components = len(profile.components)
@@ -167,7 +177,8 @@ def check_templates(templates: Templates, profile: Profile, scale: Scale) -> Non
     )
     delimiter, labels = Trusted("delimiter"), ["A", "B"]
     templates.check_files()
-    templates.check(SYSTEM, system_context(profile.components, scale, "2000-01-01"))
+    form = ReplyForm(ordering.labels, tuple(component.name for component in profile.components))
+    templates.check(SYSTEM, system_context(profile.components, scale, "2000-01-01", form.stated_parts))
     templates.check(TASK, task_context(task, ordering, 0))
     for with_scores in (True, False):
         templates.check(TURN, turn_context(turn, profile, delimiter, with_scores=with_scores))

@@ -16,6 +16,7 @@ from debate.errors import ConfigError
 from debate.evaluators.base import Footprint, PromptingEvaluator, Readout
 from debate.evaluators.debate.candidate_order import CandidateOrder
 from debate.evaluators.debate.prompts import TEMPLATE_NAMES, check_templates
+from debate.parsing.debate_reply import HIGH, LOW, ReplyForm
 from debate.profiles import Component, Persona, Profile, load_profile
 from debate.scoring.tensor import Method, highest_score, normalize_tensor
 from debate.settings import describe_settings, result_setting, setting
@@ -23,7 +24,11 @@ from debate.types import FloatArray, Sampling, Scale, Task
 
 Mode = Literal["sequential", "simultaneous", "independent"]
 ReplyStyle = Literal["named", "compact"]
-CELL_SCALE = Scale(0.0, 10.0)
+_SCORES: dict[Readout, Literal["number", "label", "none"]] = {"reply": "number", "expected": "label", "cells": "none"}
+"""What stands for the scores in a reply."""
+_END_CHARACTERS = 64
+"""What the end of one cell's continuation takes of a KV cache, which comes in blocks of tokens."""
+CELL_SCALE = Scale(float(LOW), float(HIGH))
 """The scale of every cell of S, whatever the aggregation."""
 
 
@@ -77,13 +82,14 @@ class DebateSettings(PromptingEvaluator):
     overall_chars: int = setting(600, "Longest overall comment of a turn, in characters.", ge=1)
     readout: Readout = setting(
         "reply",
-        "How a score is read. reply: as the number that was written. expected: as the mean over the model's probabilities "
-        "of 0 to 10 at its place. cells: as such a mean after comments that were written without scores.",
+        "How a score is read. reply: as the number that was written. expected: as the mean over the model's "
+        "probabilities of 0 to 10 at its place. cells: as such a mean after comments that were written without scores.",
         came_later=True,
     )
     reply: ReplyStyle = setting(
         "named",
-        "How a reply gives scores. named: each beside its component's name. compact: as a list in the components' order.",
+        "How a reply gives scores. named: each beside its component's name. compact: as a list in the components' "
+        "order.",
         came_later=True,
     )
     abstain: bool = setting(
@@ -155,6 +161,18 @@ class DebateSettings(PromptingEvaluator):
         """The profile's name."""
         return self.loaded_profile.name
 
+    def form(self, labels: tuple[str, ...]) -> ReplyForm:
+        """What a reply on the candidates with these labels looks like."""
+        return ReplyForm(
+            labels,
+            tuple(component.name for component in self.components),
+            self.reply,
+            _SCORES[self.readout],
+            self.abstain,
+            self.comment_chars,
+            self.overall_chars,
+        )
+
     def samplings(self, n_candidates: int) -> tuple[Sampling, ...]:
         """Each persona's sampling over the debate's, with room for the longest reply that the schema allows."""
         if n_candidates not in self._samplings:
@@ -176,14 +194,21 @@ class DebateSettings(PromptingEvaluator):
         return tuple(memory and {"collections": (own,), **memory.given()} for own, memory in memories)
 
     def footprint(self, task: Task) -> Footprint:
-        """Upper bound of a debate's prompts: the last one shows all turns; candidate orders share no prefix."""
+        """Upper bound of a debate's prompts: the last one shows all turns; candidate orders share no prefix.
+
+        The continuations of a read-out share the words of the reply before it, and each has an end of its own.
+        """
         texts = [task.x, *task.background, *(candidate.text for candidate in task.candidates)]
         rules = 2000 + sum(len(component.description) for component in self.components)
         longest_role = max(len(persona.role) for persona in self.personas)
         samplings = self.samplings(len(task.candidates))
+        turns = self.rounds * len(self.personas)
+        read_outs = turns * (self.readout == "cells") + 2 * self.silent_readouts
+        ends = _END_CHARACTERS * len(task.candidates) * len(self.components) if read_outs else 0
         return Footprint(
-            characters=rules + longest_role + sum(map(len, texts)),
-            replies=self.rounds * len(self.personas),
+            characters=rules + longest_role + sum(map(len, texts)) + ends,
+            replies=turns,
+            read_outs=read_outs,
             max_tokens=max(sampling.max_tokens or 0 for sampling in samplings),
             prompts={"balanced": 2, "rotate": len(self.personas)}.get(self.candidate_order, 1),
         )
@@ -220,7 +245,7 @@ class DebateSettings(PromptingEvaluator):
 
     def _longest_reply(self, n_candidates: int) -> int:
         """Tokens of the longest reply that the schema allows, at two characters per token."""
-        scores = sum(len(component.name) + 16 for component in self.components)
+        scores = 0 if self.readout == "cells" else sum(len(component.name) + 16 for component in self.components)
         characters = self.overall_chars + n_candidates * (self.comment_chars + scores + 40) + 60
         return characters // 2
 
