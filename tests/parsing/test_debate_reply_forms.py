@@ -322,7 +322,7 @@ def test_the_first_continuation_begins_a_whole_reply_of_the_named_form(data: st.
         "candidates": {label: {"comment": data.draw(strings)} for label in form.labels},
     }
     read = replace(form, scores="none").read(json.dumps(reply))
-    for candidate in reply["candidates"]:
+    for candidate in candidates:
         reply["candidates"][candidate] = {**reply["candidates"][candidate], "scores": dict.fromkeys(form.components, 7)}
     text = json.dumps(reply, ensure_ascii=False, separators=(",", ":"))
     assert form.read(text).comments == read.comments
