@@ -317,13 +317,11 @@ def test_a_continuation_is_the_beginning_of_the_reply_in_which_a_score_comes_nex
 @given(st.data())
 def test_the_first_continuation_begins_a_whole_reply_of_the_named_form(data: st.DataObject) -> None:
     form = replace(data.draw(forms()), style="named")
-    reply = {
-        "overall": data.draw(strings),
-        "candidates": {label: {"comment": data.draw(strings)} for label in form.labels},
-    }
-    read = replace(form, scores="none").read(json.dumps(reply))
-    for candidate in candidates:
-        reply["candidates"][candidate] = {**reply["candidates"][candidate], "scores": dict.fromkeys(form.components, 7)}
+    candidates = {label: {"comment": data.draw(strings)} for label in form.labels}
+    overall = data.draw(strings)
+    read = replace(form, scores="none").read(json.dumps({"overall": overall, "candidates": candidates}))
+    scores = {"scores": dict.fromkeys(form.components, 7)}
+    reply = {"overall": overall, "candidates": {label: candidates[label] | scores for label in form.labels}}
     text = json.dumps(reply, ensure_ascii=False, separators=(",", ":"))
     assert form.read(text).comments == read.comments
     assert text.startswith(form.continuation(read, 0, 0))
