@@ -122,16 +122,17 @@ def refusing(parameter: str) -> Behavior:
 
 
 def judgment(schema: Mapping[str, Any]) -> str:
-    """A reply under the schema; that of a debate is the same for all agents."""
-    if "candidates" not in schema["properties"]:
+    """A reply under the schema; that of a debate with named scores is the same for all agents."""
+    shapes = schema["properties"].get("candidates", {}).get("properties", {})
+    scores = {label: shape["properties"].get("scores", {}).get("properties") for label, shape in shapes.items()}
+    if not scores or None in scores.values():
         return json.dumps(write_value(schema))
-    candidates = schema["properties"]["candidates"]["properties"]
     said = {
         label: {
             "comment": f"On {label}.",
-            "scores": {name: (len(name) + ord(label[0])) % 11 for name in shape["properties"]["scores"]["properties"]},
+            "scores": {name: (len(name) + ord(label[0])) % 11 for name in names},
         }
-        for label, shape in candidates.items()
+        for label, names in scores.items()
     }
     return json.dumps({"overall": "All in all.", "candidates": said})
 
@@ -163,8 +164,8 @@ def likely_after(said: str) -> dict[str, float]:
     return {token: drawn[token] / total for token in sorted(tokens, key=drawn.__getitem__, reverse=True)}
 
 
-def _logprobs(begun: str, text: str, top: int) -> dict[str, Any]:
-    """What is said of each token of a reply that went on from `begun`."""
+def logprobs_of(begun: str, text: str, top: int) -> dict[str, Any]:
+    """The `logprobs` of a text that goes on from `begun`."""
     said, content = begun, list[dict[str, Any]]()
     for token in _TOKEN.findall(text):
         likely = {**likely_after(said)}
@@ -288,7 +289,7 @@ class FakeServer:
         if request.path == "/v1/chat/completions":
             answer = completion(text, reason)
             if request.body.get("logprobs") and self._logprobs:
-                answer["choices"][0]["logprobs"] = _logprobs(request.begun, text, request.body["top_logprobs"])
+                answer["choices"][0]["logprobs"] = logprobs_of(request.begun, text, request.body["top_logprobs"])
             return Reply(body=answer)
         if request.path == "/api/chat":
             message = {"role": "assistant", "content": text}
