@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 
-_STRING_OR_VALUE = re.compile(r'"(?:[^"\\]|\\.)*+"|(?P<value>-?\d++(?:\.\d++)?(?:[eE][+-]?\d++)?|\bnull\b)', re.DOTALL)
-
+_STRING_OR_VALUE = re.compile(
+    r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|(?P<value>-?\d++(?:\.\d++)?(?:[eE][+-]?\d++)?|\bnull\b)', re.DOTALL
+)
 _THOUGHTS = re.compile(r"[\s\ufeff]*+<think>.*?</think>", re.DOTALL)
 
 
