@@ -288,7 +288,7 @@ def _decimals(score: float) -> int:
 
 def _result(evaluation: Evaluation) -> Table:
     labels = _labels(evaluation)
-    best = [] if evaluation.p_best is None else ["best with"]
+    best = [] if evaluation.p_best is None else ["P(best)"]
     made = table("candidate", "score", "probability", *best, "rank", "", right=range(1, 4 + len(best)))
     style = "bold green" if len(evaluation.choice) == 1 else "yellow"
     for j, rank in enumerate(evaluation.ranks()):
