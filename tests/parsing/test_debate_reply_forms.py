@@ -319,10 +319,9 @@ def test_a_continuation_is_the_beginning_of_the_reply_in_which_a_score_comes_nex
 @given(st.data())
 def test_the_first_continuation_begins_a_whole_reply_of_the_named_form(data: st.DataObject) -> None:
     form = replace(data.draw(forms()), style="named")
-    reply = {"overall": data.draw(strings), "candidates": dict.fromkeys(form.labels, {"comment": data.draw(strings)})}
-    read = replace(form, scores="none").read(json.dumps(reply))
-    for candidate in reply["candidates"]:
-        reply["candidates"][candidate] = {**reply["candidates"][candidate], "scores": dict.fromkeys(form.components, 7)}
-    text = json.dumps(reply, ensure_ascii=False, separators=(",", ":"))
+    overall, comments = data.draw(strings), {label: {"comment": data.draw(strings)} for label in form.labels}
+    scored = {label: {**said, "scores": dict.fromkeys(form.components, 7)} for label, said in comments.items()}
+    read = replace(form, scores="none").read(json.dumps({"overall": overall, "candidates": comments}))
+    text = json.dumps({"overall": overall, "candidates": scored}, ensure_ascii=False, separators=(",", ":"))
     assert form.read(text).comments == read.comments
     assert text.startswith(form.continuation(read, 0, 0))
