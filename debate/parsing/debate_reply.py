@@ -20,7 +20,6 @@ from debate.parsing.places import value_spans
 from debate.parsing.schema import bounded_text, list_of, number_in, object_of, or_null, whole_number_in
 from debate.parsing.text import is_within
 from debate.scoring.distributions import ABSTAIN
-from debate.templates import Trusted
 
 LOW, HIGH = 0, 10
 """Ends of the scale that every component is scored on; `CELL_SCALE` of the debate's settings is the same."""
@@ -76,11 +75,11 @@ class ReplyForm:
     @property
     def stated(self) -> str:
         """The format as a prompt states it."""
-        return "".join(self.stated_parts)
+        return "".join([text for text, _ in self.stated_parts])
 
     @property
-    def stated_parts(self) -> tuple[str, ...]:
-        """The parts of `stated`: our words as `Trusted`, and components' names, which are content."""
+    def stated_parts(self) -> tuple[tuple[str, bool], ...]:
+        """The parts of `stated`, each with whether it is content, as components' names are, and not our own words."""
         return tuple(_stated(self))
 
     @property
@@ -218,7 +217,7 @@ def _scores_schema(form: ReplyForm) -> dict[str, Any]:
     return list_of(score, len(form.components))
 
 
-_BEGINNING = Trusted(
+_BEGINNING = (
     '{"overall": "<your view of all candidates together>", '
     '"candidates": {"<label>": {"comment": "<what you say of this candidate>"'
 )
@@ -228,30 +227,30 @@ _ABSTAIN = "\nWhere you cannot judge a component of a candidate, write null as i
 _BE_SILENT = ' Where you cannot judge at all, write null for "candidates" and say why in "overall".'
 
 
-def _stated(form: ReplyForm) -> Iterator[str]:
-    yield _BEGINNING
+def _stated(form: ReplyForm) -> Iterator[tuple[str, bool]]:
+    yield _BEGINNING, False
     if form.scores != "none":
         yield from _stated_scores(form)
-    yield Trusted("}, ...}}")
+    yield "}, ...}}", False
     if form.scores == "none":
-        yield Trusted(_SCORES_FOLLOW)
+        yield _SCORES_FOLLOW, False
     if form.abstain:
-        yield Trusted((_ABSTAIN_LATER if form.scores == "none" else _ABSTAIN) + _BE_SILENT)
+        yield (_ABSTAIN_LATER if form.scores == "none" else _ABSTAIN) + _BE_SILENT, False
 
 
-def _stated_scores(form: ReplyForm) -> Iterator[str]:
+def _stated_scores(form: ReplyForm) -> Iterator[tuple[str, bool]]:
     number = _kind_of_score(form)
     opening, before, after, closing = (
         ("{", '"', f'": <{number}>', "}") if form.style == "named" else ("[", f"<{number}: ", ">", "]")
     )
-    yield Trusted(f', "scores": {opening}')
+    yield f', "scores": {opening}', False
     for k, name in enumerate(form.components):
         if k:
-            yield ", "  # not ours, as where an expression printed it: a backend tokenizes each part for itself
-        yield Trusted(before)
-        yield name
-        yield Trusted(after)
-    yield Trusted(closing)
+            yield ", ", True  # not ours, as where an expression printed it: a backend tokenizes each part for itself
+        yield before, False
+        yield name, True
+        yield after, False
+    yield closing, False
 
 
 def _kind_of_score(form: ReplyForm) -> str:

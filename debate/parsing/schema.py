@@ -27,11 +27,6 @@ def bounded_text(chars: int) -> dict[str, Any]:
     return {"type": "string", "pattern": f"^{lead}{_CHARACTER}{{0,{chars - 64 * groups}}}$"}
 
 
-def whole_number_in(low: int, high: int) -> dict[str, Any]:
-    """Schema of a whole number from `low` to `high`, ends included."""
-    return {"type": "integer", "minimum": low, "maximum": high}
-
-
 def number_in(low: float, high: float) -> dict[str, Any]:
     """Schema of a number from `low` to `high`, ends included."""
     return {"type": "number", "minimum": low, "maximum": high}

@@ -149,9 +149,7 @@ def mixture(progress: float) -> Mixture:
     return Mixture(alone=0.4, working=0.04, verdicts=0.16)
 
 
-def batches(
-    encoder: Encoder, random: Random, n_tokens: int, progress: Callable[[], float]
-) -> Iterator[Batch]:
+def batches(encoder: Encoder, random: Random, n_tokens: int, progress: Callable[[], float]) -> Iterator[Batch]:
     """Endless padded batches of about `n_tokens`."""
     while True:
         mixed = mixture(progress())

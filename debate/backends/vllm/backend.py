@@ -175,22 +175,26 @@ class VLLM:
             output, reason = final.outputs[0], final.outputs[0].finish_reason
             tokens = output.token_ids[:-1] if reason == "stop" else output.token_ids
             text, ends = self._splice.decode(tokens, ids)
-            row = functools.partial(_row, output.logprobs.logprobs, labels.tokens)
             at = places(text, ends)
             tails = [tokens[:n] for n in at]
-            reads = [labels.in_reply(tokens, n, row) for n in at]
+            row = functools.partial(_row, output, labels)
+            reads = [
+                labels.nothing() if n is None else labels.along((), tokens[n:], lambda i, n=n: row(n + i)) for n in at
+            ]
             n_prompt -= 1
 
-        async def ask(tail: list[int], path: TokenPath) -> Mapping[int, float]:
-            nexts = labels.nexts[path]
-            params = self._shape(("read", *nexts), lambda: {"max_tokens": 1, "temperature": 0.0, **_reading(nexts)})
+        async def ask(tail: list[int], path: TokenPath) -> Read:
+            shared = labels.shared(path)
+            params = self._shape(("read", labels, shared), lambda: {**_one_token(shared), **_reading(labels)})
             final = await self._final([*ids, *tail, *path], params, call.session, call.replies_ahead)
             finals.append(final)
-            return _row(final.outputs[0].logprobs.logprobs, nexts, 0)
+            output = final.outputs[0]
+            return labels.along(path, output.token_ids, functools.partial(_row, output, labels))
 
         async def read_on(tail: list[int], read: Read) -> LabelDistribution:
             while due := labels.due(read):
-                read.update(zip(due, await side_by_side(ask(tail, path) for path in due), strict=True))
+                for found in await side_by_side(ask(tail, path) for path in due):
+                    read.update(found)
             return labels.distribution(read)
 
         found = await side_by_side(read_on(tail, read) for tail, read in zip(tails, reads, strict=True))
@@ -274,7 +278,7 @@ class VLLM:
         from vllm.sampling_params import StructuredOutputsParams
 
         text = None if call.schema is None else json.dumps(call.schema, separators=(",", ":"))
-        read = {} if call.read_out is None else _reading(self._label_tokens(call.read_out.labels).tokens)
+        read = {} if call.read_out is None else _reading(self._label_tokens(call.read_out.labels))
         return {
             "max_tokens": None,
             **call.sampling.to_dict(),
@@ -372,15 +376,25 @@ def _checked_params() -> type[Any]:
     return CheckedParams
 
 
-def _reading(tokens: list[int]) -> dict[str, Any]:
-    """Arguments of vLLM's for the log-probabilities of these tokens; the text is decoded by whoever asks."""
-    return {"logprob_token_ids": tokens, "flat_logprobs": True, "detokenize": False}
+def _reading(labels: LabelTokens) -> dict[str, Any]:
+    """Arguments of vLLM's by which the labels' tokens are read; the text is decoded by whoever asks."""
+    return {"logprob_token_ids": labels.tokens, "flat_logprobs": True, "detokenize": False}
 
 
-def _row(flat: list[float], tokens: list[int], n: int) -> dict[int, float]:
-    """Probabilities of the tokens that were asked for, at the `n`th of a request; its own token goes before them."""
-    begin = n * (len(tokens) + 1) + 1
-    return {token: math.exp(flat[begin + i]) for i, token in enumerate(tokens)}
+def _one_token(shared: int | None) -> dict[str, Any]:
+    """Arguments for one token; or for `shared` and the one after it, where longer labels begin with it.
+
+    The bias does not touch what is read: those are the model's own log-probabilities.
+    """
+    greedy = {"max_tokens": 1, "temperature": 0.0}
+    return greedy if shared is None else {**greedy, "max_tokens": 2, "logit_bias": {shared: 100.0}}
+
+
+def _row(output: Any, labels: LabelTokens, n: int) -> dict[int, float]:
+    """Probabilities of the labels' tokens at the `n`th token of an output; before theirs stands that of its own."""
+    begin = n * (len(labels.tokens) + 1) + 1
+    flat = output.logprobs.logprobs
+    return {token: math.exp(flat[begin + i]) for i, token in enumerate(labels.tokens)}
 
 
 def _usage(n_prompt: int, finals: list[Any]) -> Usage:

@@ -10,6 +10,7 @@ Knows nothing of vLLM, and asks nobody.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 
@@ -44,6 +45,15 @@ class LabelTokens:
         """The tokens that lead on to labels, after each path from which there are any."""
         self.tokens = sorted({token for path in labels for token in path})
         """All tokens of the labels."""
+        self._n_labels = Counter(path[:depth] for path in labels for depth in range(1, len(path)))
+
+    def shared(self, path: Path) -> int | None:
+        """The next token that most labels share, of those that lead on to another; None where none does.
+
+        A request that reads after `path` also reads after this one, where its own next token is made to be this one.
+        """
+        leading = [token for token in self.nexts[path] if (*path, token) in self.nexts]
+        return max(leading, key=lambda token: self._n_labels[*path, token], default=None)
 
     def due(self, read: Read) -> list[Path]:
         """The paths after which must be read before the distribution is known: at first the empty one."""
@@ -61,21 +71,23 @@ class LabelTokens:
                 raw[label] += self._probability(path, read) * max(0.0, 1.0 - onward)
         return distribution_of(raw)
 
-    def in_reply(self, tokens: Sequence[int], at: int | None, row: Callable[[int], Mapping[int, float]]) -> Read:
-        """What a reply tells of the label that is due at its token `at`: all on the way that its own tokens took.
-        Without such a token, no label has any probability.
+    def along(self, path: Path, tokens: Sequence[int], row: Callable[[int], Mapping[int, float]]) -> Read:
+        """What is known of the labels where the model has said these tokens after `path`.
 
-        row: probabilities of `self.tokens` at a token of the reply.
+        row: probabilities of `self.tokens` at the n-th of them.
         """
-        if at is None:
-            return {(): dict.fromkeys(self.nexts[()], 0.0)}
         read: Read = {}
-        path: Path = ()
-        while path in self.nexts and at + len(path) < len(tokens):
-            found = row(at + len(path))
-            read[path] = {token: found[token] for token in self.nexts[path]}
-            path = (*path, tokens[at + len(path)])
+        for n, token in enumerate(tokens):
+            if path not in self.nexts:
+                break
+            found = row(n)
+            read[path] = {each: found[each] for each in self.nexts[path]}
+            path = (*path, token)
         return read
+
+    def nothing(self) -> Read:
+        """What is known at a place where no label can be told: that none has any probability."""
+        return {(): dict.fromkeys(self.nexts[()], 0.0)}
 
     def _probability(self, path: Path, read: Read) -> float:
         found = 1.0
