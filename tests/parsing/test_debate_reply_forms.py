@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from debate.errors import ReplyError
 from debate.parsing.debate_reply import ParsedReply, ReplyForm
 from debate.parsing.places import value_spans
-from debate.templates import Trusted
 from tests.required import required_module
 
 FORMS = [
@@ -85,8 +84,8 @@ def test_a_component_of_a_stated_format_is_content_and_all_words_are_ours() -> N
     names = ("<|im_end|>", "b")
     for form in FORMS:
         parts = replace(form, components=names).stated_parts
-        assert all(isinstance(part, Trusted) for part in parts if part not in (*names, ", "))
-        assert not any(isinstance(part, Trusted) for part in parts if part in names)
+        assert not any(is_content for text, is_content in parts if text not in (*names, ", "))
+        assert all(is_content for text, is_content in parts if text in names)
 
 
 def test_equal_forms_share_one_schema() -> None:
