@@ -127,13 +127,19 @@ def judgment(schema: Mapping[str, Any]) -> str:
         return json.dumps(write_value(schema))
     candidates = schema["properties"]["candidates"]["properties"]
     said = {
-        label: {
-            "comment": f"On {label}.",
-            "scores": {name: (len(name) + ord(label[0])) % 11 for name in shape["properties"]["scores"]["properties"]},
-        }
+        label: {"comment": f"On {label}.", **_scores(shape["properties"], ord(label[0]))}
         for label, shape in candidates.items()
     }
     return json.dumps({"overall": "All in all.", "candidates": said})
+
+
+def _scores(asked: Mapping[str, Any], shift: int) -> dict[str, Any]:
+    """A candidate's scores by name, or as a list, or none, as the schema asks for them."""
+    if "scores" not in asked:
+        return {}
+    if "properties" in asked["scores"]:
+        return {"scores": {name: (len(name) + shift) % 11 for name in asked["scores"]["properties"]}}
+    return {"scores": [(n + shift) % 11 for n in range(asked["scores"]["minItems"])]}
 
 
 def completion(text: str | None, finish_reason: str = "stop", **changes: object) -> dict[str, Any]:

@@ -124,7 +124,7 @@ def write_value(schema: Mapping[str, Any], seed: int = 0, labels: Sequence[str] 
     """A value that a JSON schema allows, drawn by a seed.
 
     Args:
-        schema: of objects, arrays, enums, booleans, numbers and strings.
+        schema: of objects, arrays, enums, booleans, numbers, strings and null.
         seed: the same one draws the same value.
         labels: what a string may list that must match a pattern.
 
@@ -142,6 +142,10 @@ def _value(schema: Mapping[str, Any], draw: random.Random, labels: list[str]) ->
     if "enum" in schema:
         return draw.choice(schema["enum"])
     match schema.get("type"):
+        case [*kinds]:
+            return _value({**schema, "type": draw.choice(kinds)}, draw, labels)
+        case "null":
+            return None
         case "object":
             return {name: _value(part, draw, labels) for name, part in schema["properties"].items()}
         case "array":

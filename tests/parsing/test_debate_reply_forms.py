@@ -16,12 +16,9 @@ from hypothesis import strategies as st
 from debate.errors import ReplyError
 from debate.parsing.debate_reply import ParsedReply, ReplyForm
 from debate.parsing.places import value_spans
+from tests.replies import FORMS
 from tests.required import required_module
 
-FORMS = [
-    ReplyForm(("A", "B"), ("accuracy", "relevance"), style, scores, abstain)
-    for style, scores, abstain in itertools.product(("named", "compact"), ("number", "label", "none"), (False, True))
-]
 every_form = pytest.mark.parametrize("form", FORMS, ids=lambda form: f"{form.style}-{form.scores}-{form.abstain}")
 fuzz = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 DEFAULT, COMPACT = ReplyForm(("A", "B"), ("accuracy", "relevance")), FORMS[6]
