@@ -131,6 +131,9 @@ class Evaluation(OmitsEmpty):
     def feedback(self, j: int) -> str:
         """What the agents said of candidate `j`, worst component first: a textual gradient (arXiv 2305.03495).
 
+        Where scores were read out, ± is the standard deviation of the mean of the agents' distributions: it holds how
+        unsure each of them is, and how far they are apart.
+
         Raises:
             IndexError: when there is no such candidate.
         """
@@ -139,6 +142,7 @@ class Evaluation(OmitsEmpty):
         lines = [_standing(self, j)]
         for debate in _leaves(self):
             lines += _component_lines(debate, j)
+            lines += _talk_lines(debate, j)
             lines += _comment_lines(debate, j)
             lines += _sample_lines(debate, j)
         return "\n".join(lines)
@@ -193,7 +197,8 @@ class Evaluation(OmitsEmpty):
 
 
 def why_unscored(turn: Turn, j: int, k: int) -> str | None:
-    """Why a cell of a turn has no score: the reason of the turn's failure, `label_mass` or `abstained`; None with one.
+    """Why a cell of a turn has no score: the reason of the turn's failure, `not_shown` for a candidate that the agent
+    did not see, `label_mass` or `abstained`; None with one.
 
     See `debate.scoring.distributions.why_unscored`. An agent that may abstain says why in its comments.
     """
@@ -201,7 +206,17 @@ def why_unscored(turn: Turn, j: int, k: int) -> str | None:
         return None
     if turn.failure is not None:
         return turn.failure.reason
+    if j not in turn.labels.values():
+        return "not_shown"
     return why_label_unscored(turn.distributions[j][k]) if turn.distributions else "abstained"
+
+
+def abstained_cells(evaluation: Evaluation) -> tuple[int, int]:
+    """How many cells have no score because an agent abstained, and of how many; members' cells are counted, too."""
+    turns = [turn for each in _leaves(evaluation) for turn in each.transcript]
+    empty = [(turn, j, k) for turn in turns for j, k in np.argwhere(np.isnan(turn.scores)).tolist()]
+    cells = sum(len(turn.labels) * turn.scores.shape[1] for turn in turns)
+    return sum(why_unscored(*cell) == "abstained" for cell in empty), cells
 
 
 def plain(value: Any) -> Any:
@@ -271,11 +286,22 @@ def _leaves(evaluation: Evaluation) -> Iterator[Evaluation]:
 def _standing(evaluation: Evaluation, j: int) -> str:
     score = evaluation.scores[j]
     if np.isnan(score):
-        return f"Candidate {j + 1} was not scored: {evaluation.error or 'no agent gave a readable score'}."
+        return f"Candidate {j + 1} was not scored: {_why_not(evaluation, j)}."
     scale, rank = evaluation.scale, evaluation.ranks()[j]
+    surely = "" if evaluation.p_best is None else f", the best with probability {evaluation.p_best[j]:.2f}"
     return (
         f"Candidate {j + 1} of {len(evaluation.scores)}: {score:.2f} on a scale of "
-        f"{scale.low:g} to {_short(scale.high)}, rank {rank}."
+        f"{scale.low:g} to {_short(scale.high)}, rank {rank}{surely}."
+    )
+
+
+def _why_not(evaluation: Evaluation, j: int) -> str:
+    turns = [turn for debate in _leaves(evaluation) for turn in debate.transcript]
+    reasons = [why_unscored(turn, j, k) for turn in turns for k in range(turn.scores.shape[1])]
+    if set(reasons) == {"abstained"}:
+        return "every agent abstained"
+    return evaluation.error or (
+        "too many agents abstained" if "abstained" in reasons else "no agent gave a readable score"
     )
 
 
@@ -293,22 +319,79 @@ def _short(number: float) -> str:
 def _component_lines(debate: Evaluation, j: int) -> list[str]:
     if debate.tensor is None or not debate.components:
         return []
-    means, last = _mean(debate.tensor[:, :, j, :]), debate.tensor[-1, :, j, :]  # (K,), (I, K)
-    order = [k for k in np.argsort(means, kind="stable").tolist() if not np.isnan(means[k])]
-    return [f"{debate.components[k]} {means[k]:.1f}{_by_agent(debate.agents, last[:, k])}" for k in order]
+    means, doubts = _mean(debate.tensor[:, :, j, :]), _doubts(debate, j)  # (K,) each
+    by_agent = {turn.agent: turn for turn in debate.transcript.of_round(len(debate.tensor) - 1)}
+    last = [by_agent[name] for name in debate.agents if name in by_agent]
+    lines: list[str] = []
+    for k in np.argsort(means, kind="stable").tolist():
+        told = ", ".join(filter(None, (_of_agent(turn, j, k) for turn in last)))
+        doubt = "" if np.isnan(doubts[k]) else f" ± {doubts[k]:.1f}"
+        if told or not np.isnan(means[k]):
+            mean = "has no score" if np.isnan(means[k]) else f"{means[k]:.1f}{doubt}"
+            lines.append(f"{debate.components[k]} {mean}" + (f" ({told})" if told else ""))
+    return lines
 
 
-def _by_agent(agents: Sequence[str], last: FloatArray) -> str:
-    """The scores (I,) of the last round, each with its agent."""
-    told = [f"{name} {value:g}" for name, value in zip(agents, last, strict=False) if not np.isnan(value)]
-    return f" ({', '.join(told)})" if told else ""
+def _of_agent(turn: Turn, j: int, k: int) -> str:
+    """An agent with its score of a cell, or that it abstained; empty where it has none for another reason."""
+    if np.isnan(turn.scores[j, k]):
+        return f"{turn.agent} abstained" if why_unscored(turn, j, k) == "abstained" else ""
+    return f"{turn.agent} {_mark(turn, j, k)}"
+
+
+def _mark(turn: Turn, j: int, k: int) -> str:
+    """A score in words: with one decimal where it was read out. Of a candidate that was not shown, it stays `nan`."""
+    if why_unscored(turn, j, k) in ("abstained", "label_mass"):
+        return "no score"
+    return f"{turn.scores[j, k]:{'.1f' if turn.distributions else 'g'}}"
+
+
+def _doubts(debate: Evaluation, j: int) -> FloatArray:
+    """Standard deviations (K,) of the means of all distributions of a candidate's cells; NaN where none was read."""
+    spread, tensor = debate.spread, debate.tensor
+    if spread is None or tensor is None:
+        return np.full(len(debate.components), np.nan)
+    variance, scores = spread[:, :, j] ** 2, np.where(np.isnan(spread), np.nan, tensor)[:, :, j]  # (R, I, K)
+    return np.sqrt(_mean(variance) + _mean((scores - _mean(scores)) ** 2))
+
+
+def _talk_lines(debate: Evaluation, j: int) -> list[str]:
+    """What talking changed, where the agents were read out before and after."""
+    before, after = (means[j] for means in before_and_after(debate))
+    told = f"mean score without a comment: {before:.1f} before the debate, {after:.1f} after it"
+    return [] if np.isnan(before) else [told]
+
+
+def before_and_after(debate: Evaluation) -> tuple[FloatArray, FloatArray]:
+    """The means (J,) over agents and components of what was read out before anybody spoke, and after the last turn.
+
+    Over the cells that have a score both times; NaN where none has.
+    """
+    after = {each.agent: each.scores for each in debate.after}
+    pairs = [(each.scores, after[each.agent]) for each in debate.before if each.agent in after]  # (J, K) each
+    if not pairs:
+        return np.full(len(debate.scores), np.nan), np.full(len(debate.scores), np.nan)
+    both = np.array(pairs).transpose(1, 0, 3, 2)  # (2, I, K, J)
+    both[:, np.isnan(both).any(axis=0)] = np.nan
+    return _mean(both[0]), _mean(both[1])
 
 
 def _comment_lines(debate: Evaluation, j: int) -> list[str]:
-    """The newest comment of every agent, the one who scored the candidate lowest first."""
+    """The newest comment of every agent, the one who scored the candidate lowest first, those without a score last."""
     newest = {turn.agent: turn for turn in debate.transcript if turn.failure is None}
-    turns = sorted(newest.values(), key=lambda turn: float(turn.scores[j].mean()))
-    return [f"- {turn.agent}: {_renumber(turn.comments[j], turn.labels)}" for turn in turns if turn.comments[j].strip()]
+    turns = sorted(newest.values(), key=lambda turn: _severity(turn, j))
+    said = [(turn, turn.comments[j].strip() or _why_silent(turn)) for turn in turns]
+    return [f"- {turn.agent}: {_renumber(text, turn.labels)}" for turn, text in said if text]
+
+
+def _why_silent(turn: Turn) -> str:
+    """What an agent said of all candidates together, where it abstained from the whole turn."""
+    return turn.overall.strip() if np.isnan(turn.scores).all() else ""
+
+
+def _severity(turn: Turn, j: int) -> float:
+    scored = turn.scores[j][~np.isnan(turn.scores[j])]
+    return float(scored.mean()) if len(scored) else np.inf
 
 
 def _sample_lines(judged: Evaluation, j: int) -> list[str]:
@@ -320,7 +403,8 @@ def _sample_lines(judged: Evaluation, j: int) -> list[str]:
 
 def _replied(judged: Evaluation, sample: Judgment, scores: bool) -> str:
     """One reply, with what it is about and what was read in it."""
-    worth = f": {sample.value:g}" if scores and sample.value is not None else ""
+    form = "g" if sample.distribution is None else ".3g"
+    worth = f": {sample.value:{form}}" if scores and sample.value is not None else ""
     order = f": {' > '.join(str(j + 1) for j in sample.ranking)}" if scores and sample.ranking else ""
     labels = dict(zip(sample.labels, sample.candidates, strict=False))
     return f"{judged.evaluator}, {subject(sample)}{worth}{order}\n  {_renumber(sample.text, labels)}"
@@ -344,7 +428,7 @@ def _favor(sample: Judgment, j: int) -> float:
 def _spoken(turn: Turn, components: Sequence[str]) -> str:
     lines = [f"{turn.agent} (round {turn.round + 1}): {_renumber(turn.overall, turn.labels)}".rstrip()]
     for j, comment in enumerate(turn.comments):
-        marks = ", ".join(f"{name} {value:g}" for name, value in zip(components, turn.scores[j], strict=False))
+        marks = ", ".join(f"{name} {_mark(turn, j, k)}" for k, name in enumerate(components))
         lines.append(f"- Candidate {j + 1}: {_renumber(comment, turn.labels)}" + (f" ({marks})" if marks else ""))
     return "\n".join(lines)
 
@@ -363,7 +447,7 @@ def _renumber(text: str, labels: Mapping[str, int]) -> str:
 
 
 def _mean(scores: FloatArray) -> FloatArray:
-    """Mean over rounds and agents of (R, I, K), NaN where nobody scored; quiet about it."""
+    """Mean over the first two axes, as rounds and agents of (R, I, K), NaN where nobody scored; quiet about it."""
     scored = ~np.isnan(scores)
     total = np.where(scored, scores, 0.0).sum(axis=(0, 1))  # (K,)
     count = scored.sum(axis=(0, 1))  # (K,)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import re
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,8 +19,20 @@ from debate.evaluation import Evaluation, failed
 from debate.flow import Completion, Generate
 from debate.profiles import Component, MemorySettings, Persona, Profile
 from debate.scorers import ERRORS
+from debate.scoring.distributions import distribution_of, expectation_of
 from debate.testing import drive
-from debate.types import Failure, InvalidReply, Memory, Scale, Task, Transcript, Turn, Usage
+from debate.types import (
+    Failure,
+    InvalidReply,
+    LabelDistribution,
+    Memory,
+    Scale,
+    SilentReadout,
+    Task,
+    Transcript,
+    Turn,
+    Usage,
+)
 from tests.driving import RUN, Judge, by_text, debate, evaluator, panel, reply, task
 
 PINNED = {
@@ -317,6 +331,107 @@ def test_labels_become_numbers_because_they_mean_nothing_outside_the_debate(said
 def test_feedback_on_a_candidate_does_not_depend_on_the_order_shown() -> None:
     told = {judged(candidate_order=order).feedback(1) for order in ("fixed", "shuffle", "rotate")}
     assert len(told) == 1
+
+
+# Feedback and chain of thought on scores that were read out, and on those that nobody gave
+
+SURE, UNSURE = LabelDistribution({"6": 1.0}), LabelDistribution({"2": 0.5, "8": 0.5})
+ABSTAINED = LabelDistribution({"null": 0.75, "3": 0.25})
+
+
+def read_out(*cells: Sequence[LabelDistribution], **told: Any) -> Evaluation:
+    """A round of one turn per entry on one component, of as many candidates as an entry has cells."""
+    n = len(cells[0])
+    turns = [
+        Turn(
+            round=0,
+            agent=f"agent{i}",
+            labels={"A": 0, "B": 1},
+            scores=expectation_of([[cell] for cell in its]),
+            distributions=tuple((cell,) for cell in its),
+            overall=f"overall {i}",
+            comments=tuple(f"comment {i}" for _ in its),
+        )
+        for i, its in enumerate(cells)
+    ]
+    tensor = np.array([[turn.scores for turn in turns]])  # (R, I, J, K)
+    scored = ~np.isnan(tensor)
+    with np.errstate(invalid="ignore"):
+        scores = np.where(scored, tensor, 0).sum(axis=(0, 1, 3)) / scored.sum(axis=(0, 1, 3))
+    return replace(
+        spoken({}, n_candidates=n),
+        scores=scores,
+        tensor=tensor,
+        agents=tuple(turn.agent for turn in turns),
+        transcript=Transcript(tuple(turns)),
+        **told,
+    )
+
+
+def test_feedback_says_how_unsure_the_agents_are_and_how_far_apart() -> None:
+    evaluation = read_out((SURE, UNSURE), (UNSURE, UNSURE))
+    assert evaluation.feedback(1).splitlines()[1] == "c 5.0 ± 3.0 (agent0 5.0, agent1 5.0)"
+    pooled = np.std([6.0, 6.0, 2.0, 8.0])
+    assert evaluation.feedback(0).splitlines()[1] == f"c 5.5 ± {pooled:.1f} (agent0 6.0, agent1 5.0)"
+
+
+@given(st.lists(st.dictionaries(st.integers(0, 10).map(str), st.floats(0.1, 1), min_size=1), min_size=1, max_size=4))
+def test_the_doubt_in_feedback_is_the_standard_deviation_of_the_pooled_distributions(
+    raw: list[dict[str, float]],
+) -> None:
+    cells = [distribution_of({label: p / sum(each.values()) for label, p in each.items()}) for each in raw]
+    labels = [float(label) for cell in cells for label in cell.probabilities]
+    weights = [p / len(cells) for cell in cells for p in cell.probabilities.values()]
+    mean = np.average(labels, weights=weights)
+    pooled = math.sqrt(np.average((np.array(labels) - mean) ** 2, weights=weights))
+    told = read_out(*[(cell,) for cell in cells]).feedback(0).splitlines()[1]
+    found = re.match(r"c (\S+) ± (\S+) ", told)
+    assert found is not None
+    assert [float(number) for number in found.groups()] == pytest.approx([mean, pooled], abs=0.0501)
+
+
+def test_feedback_says_how_likely_a_candidate_is_the_best() -> None:
+    told = read_out((SURE, UNSURE), p_best=np.array([0.826, 0.174])).feedback(0).splitlines()[0]
+    assert told == "Candidate 1 of 2: 6.00 on a scale of 0 to 10, rank 1, the best with probability 0.83."
+
+
+def test_who_abstained_is_told_and_their_comments_come_last() -> None:
+    lines = read_out((ABSTAINED, SURE), (SURE, SURE)).feedback(0).splitlines()
+    assert lines[1:] == ["c 6.0 ± 0.0 (agent0 abstained, agent1 6.0)", "- agent1: comment 1", "- agent0: comment 0"]
+
+
+def test_a_candidate_from_which_everybody_abstained_is_told_so_with_what_they_said() -> None:
+    evaluation = read_out((ABSTAINED, SURE), (ABSTAINED, ABSTAINED))
+    assert evaluation.feedback(0).splitlines() == [
+        "Candidate 1 was not scored: every agent abstained.",
+        "c has no score (agent0 abstained, agent1 abstained)",
+        "- agent0: comment 0",
+        "- agent1: comment 1",
+    ]
+    too_few = replace(evaluation, scores=np.full(2, NAN)).feedback(1)
+    assert too_few.startswith("Candidate 2 was not scored: too many agents abstained.")
+
+
+def test_an_agent_that_abstained_from_all_is_heard_by_what_it_said_of_all() -> None:
+    evaluation = read_out((ABSTAINED, ABSTAINED), (SURE, SURE))
+    silent = replace(evaluation.transcript.turns[0], comments=("", ""))
+    told = replace(evaluation, transcript=Transcript((silent, *evaluation.transcript.turns[1:])))
+    assert told.feedback(1).splitlines()[-2:] == ["- agent1: comment 1", "- agent0: overall 0"]
+
+
+def test_what_talking_changed_is_told_over_the_cells_that_were_read_both_times() -> None:
+    before = (SilentReadout(agent="agent0", scores=np.array([[4.0], [NAN]])),)
+    after = (SilentReadout(agent="agent0", scores=np.array([[7.0], [8.0]])),)
+    evaluation = read_out((SURE, SURE), before=before, after=after)
+    assert "mean score without a comment: 4.0 before the debate, 7.0 after it" in evaluation.feedback(0).splitlines()
+    assert "without a comment" not in evaluation.feedback(1)
+
+
+def test_nothing_is_told_as_nan() -> None:
+    evaluation = read_out((ABSTAINED, SURE), (UNSURE, ABSTAINED))
+    text = evaluation.chain_of_thought()
+    assert text.splitlines()[1:3] == ["- Candidate 1: comment 0 (c no score)", "- Candidate 2: comment 0 (c 6.0)"]
+    assert "nan" not in text + evaluation.feedback(0) + evaluation.feedback(1)
 
 
 # Chain of thought

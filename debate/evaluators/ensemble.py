@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -14,7 +14,19 @@ from debate.evaluation import Evaluation, failed
 from debate.evaluators.base import BaseEvaluator, Evaluator, Footprint, RunContext, check_task
 from debate.evaluators.contract import check_evaluation, check_evaluator, checked_flow
 from debate.flow import Flow
-from debate.types import Failure, FloatArray, Judgment, Scale, Task, Transcript, Turn
+from debate.types import (
+    Failure,
+    FloatArray,
+    Judgment,
+    LabelDistribution,
+    Scale,
+    SilentReadout,
+    Task,
+    Transcript,
+    Turn,
+)
+
+_Cells = TypeVar("_Cells", Turn, SilentReadout)
 
 TEN = Scale(0.0, 10.0)
 
@@ -130,6 +142,9 @@ def scatter_candidates(evaluation: Evaluation, indices: Sequence[int], n: int) -
         selected=None if evaluation.selected is None else indices[evaluation.selected],
         tied=tuple(indices[j] for j in evaluation.tied),
         tensor=None if tensor is None else _spread(tensor, indices, n, axis=2),
+        p_best=None if evaluation.p_best is None else _spread(evaluation.p_best, indices, n, missing=0.0),
+        before=tuple(_spread_cells(each, indices, n) for each in evaluation.before),
+        after=tuple(_spread_cells(each, indices, n) for each in evaluation.after),
         transcript=Transcript(tuple(_spread_turn(turn, indices, n) for turn in evaluation.transcript)),
         judgments=tuple(_spread_judgment(judgment, indices) for judgment in evaluation.judgments),
         members=tuple(scatter_candidates(member, indices, n) for member in evaluation.members),
@@ -146,11 +161,18 @@ def _spread(array: FloatArray, indices: Sequence[int], n: int, *, axis: int = 0,
 def _spread_turn(turn: Turn, indices: Sequence[int], n: int) -> Turn:
     comments = dict(zip(indices, turn.comments, strict=False))  # a failed turn has none
     return replace(
-        turn,
-        scores=_spread(turn.scores, indices, n),
+        _spread_cells(turn, indices, n),
         labels={label: indices[j] for label, j in turn.labels.items()},
         comments=tuple(comments.get(j, "") for j in range(n)) if comments else (),
     )
+
+
+def _spread_cells(read: _Cells, indices: Sequence[int], n: int) -> _Cells:
+    """Scores, and their distributions where they were read out; without any probability for the others."""
+    nothing = (LabelDistribution({}, 0.0),) * read.scores.shape[1]
+    rows = dict(zip(indices, read.distributions, strict=False))
+    wide = tuple(rows.get(j, nothing) for j in range(n)) if rows else ()
+    return replace(read, scores=_spread(read.scores, indices, n), distributions=wide)
 
 
 def _spread_judgment(sample: Judgment, indices: Sequence[int]) -> Judgment:

@@ -1,4 +1,4 @@
-"""What the evaluators that ask a model short questions share: settings, calls and prompts.
+"""What the evaluators that ask a model short questions share: settings, calls, prompts, and how values are read.
 
 A prompt states the rules, the input, what is to be judged, and why the last reply failed:
 
@@ -13,17 +13,31 @@ Templates that are empty make no message.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import Any, ClassVar, Literal, TypeVar
 
-from debate.errors import ReplyError
-from debate.evaluators.base import Footprint, PromptingEvaluator
-from debate.flow import Block, Completion, Flow, Generate, Parsed, Prompt, generate_parsed
-from debate.parsing.values import ValueReader
+from debate.errors import ConfigError, ReplyError
+from debate.evaluators.base import Footprint, PromptingEvaluator, Readout
+from debate.flow import (
+    Block,
+    Completion,
+    Flow,
+    Generate,
+    Parsed,
+    Prompt,
+    ReadOut,
+    Segment,
+    generate,
+    generate_parsed,
+)
+from debate.parsing.json_values import shown
+from debate.parsing.places import value_spans
+from debate.parsing.values import JsonField, ValueReader
+from debate.scoring.distributions import LEAST_MASS, moments, why_unscored
 from debate.settings import describe_settings, setting
 from debate.templates import Templates, Trusted, delimiter_of, plain_number
-from debate.types import Judgment, Sampling, Scale, Task
+from debate.types import Failure, Judgment, LabelDistribution, Sampling, Scale, Task
 
 T = TypeVar("T")
 _RULES_CHARACTERS = 2000
@@ -67,6 +81,7 @@ class JudgeSettings(PromptingEvaluator):
         *,
         schema: Mapping[str, Any] | None,
         key: tuple[str | int, ...],
+        read_out: ReadOut | None = None,
         **info: Any,
     ) -> Flow[Parsed[T]]:
         """Ask a question, at most `retries` times again with the error shown, until `read` accepts the reply."""
@@ -76,6 +91,7 @@ class JudgeSettings(PromptingEvaluator):
                 prompt=prompts.prompt(question, error),
                 sampling=self.effective_sampling,
                 schema=schema,
+                read_out=read_out,
                 model=self.model,
                 sample_key=key,
                 attempt=attempt,
@@ -98,6 +114,133 @@ class JudgeSettings(PromptingEvaluator):
         return describe_settings(self, sampling=self.effective_sampling.to_dict(), templates=fingerprint, **own)
 
 
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """The distribution of a value, what the reply says in its place, and the address of the call that read it out."""
+
+    distribution: LabelDistribution
+    said: str
+    call: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ValueJudge(JudgeSettings):
+    """Base of a judge that is asked what one text is worth.
+
+    Raises:
+        TemplateError, ConfigError: as its base; and for a `readout` of values that have no labels to read.
+    """
+
+    reader: ValueReader = setting(JsonField("value"), "How the value is read from a reply.")
+    readout: Readout = setting(
+        "reply",
+        "reply: a value is the number that was written. expected: it is the mean over the model's probabilities of the "
+        "whole numbers at that place. cells: the reasoning is written, and the value read as such a mean after it. The "
+        "last two need a reader of JSON and a scale of at most 201 whole numbers.",
+        came_later=True,
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.readout != "reply":
+            _ = self._read_out
+
+    @property
+    def read_models(self) -> frozenset[str | None]:
+        """The model, where it must give probabilities of labels; None is the run's own."""
+        return frozenset() if self.readout == "reply" else frozenset({self.model})
+
+    @property
+    def prompt_rules(self) -> dict[str, Any]:
+        """The variables of the system template."""
+        asks = self.reader.instruction if self.readout == "reply" else self._field.label_instruction
+        return rules(self.reader.scale, asks)
+
+    @cached_property
+    def _field(self) -> JsonField:
+        """The reader, where it can be read out."""
+        if not isinstance(self.reader, JsonField):
+            kind = type(self.reader).__name__
+            hint = "take one of JSON, such as reader=JsonField(\"value\"), or readout='reply'"
+            raise ConfigError(f"{self.readout} cannot be read with a {kind}", field="readout", hint=hint)
+        return self.reader
+
+    @cached_property
+    def _read_out(self) -> ReadOut:
+        return ReadOut(self._field.labels)
+
+    @cached_property
+    def _schema(self) -> Mapping[str, Any] | None:
+        """The schema of a reply; one object, so that what backends make of it is made once."""
+        if self.readout == "reply":
+            return self.reader.schema(self.reasoning_chars)
+        make = self._field.label_schema if self.readout == "expected" else self._field.reasoning_schema
+        return make(self.reasoning_chars)
+
+    def value(
+        self,
+        prompts: JudgePrompts,
+        question: Block,
+        *,
+        key: tuple[str | int, ...],
+        candidate: int,
+        sample: int,
+        step: int | None = None,
+    ) -> Flow[Judgment]:
+        """Ask what a text is worth, as `ask` does; a value that cannot be read out is a failure and not asked again."""
+        info = {"candidate": candidate, "sample": sample} | ({} if step is None else {"step": step})
+        about: dict[str, Any] = {"candidates": (candidate,), "sample": sample, "step": step}
+        asking: Any = {"schema": self._schema, "key": key, **info}
+        if self.readout == "reply":
+            asked = yield from self.ask(prompts, question, reading(self.reader), **asking)
+            return judgment(asked, value=asked.value, **about)
+        if self.readout == "expected":
+            found = yield from self.ask(prompts, question, self._find, read_out=self._read_out, **asking)
+            return judgment(found, **about, **self._worth(found.value))
+        said = yield from self.ask(prompts, question, self._reasoning, **asking)
+        cell = None if said.value is None else (yield from self._ask_cell(prompts, question, said.value, info))
+        return judgment(said, **about, **self._worth(cell))
+
+    def _find(self, said: Completion) -> _Found:
+        """The distribution where the number stands in a reply."""
+        place = self._field.place(said.text, finish_reason=said.finish_reason)
+        start, end = value_spans(said.text)[place]
+        return _Found(said.distributions[place], said.text[start:end], said.call)
+
+    def _reasoning(self, said: Completion) -> str:
+        return self._field.reasoning(said.text, finish_reason=said.finish_reason)
+
+    def _ask_cell(
+        self, prompts: JudgePrompts, question: Block, reasoning: str, info: Mapping[str, Any]
+    ) -> Flow[_Found | Failure]:
+        """Read the value that follows a reasoning. Neither sampling nor a seed matters to it."""
+        continuation = Block([Segment(self._field.continuation(reasoning), is_content=True)])
+        call = Generate(
+            prompt=prompts.prompt(question),
+            read_out=replace(self._read_out, continuations=((continuation,),)),
+            model=self.model,
+            info={"task_id": prompts.task_id, "attempt": 0, **info},
+        )
+        said = yield from generate(call)
+        return said if isinstance(said, Failure) else _Found(said.distributions[0], "", said.call)
+
+    def _worth(self, found: _Found | Failure | None) -> dict[str, Any]:
+        """The parts of a judgment that a read-out gives; none without one."""
+        if found is None:
+            return {}
+        if isinstance(found, Failure):
+            return {"failure": found}
+        distribution, labels = found.distribution, self._read_out.labels
+        if why_unscored(distribution) is None:
+            mean, _ = moments(distribution)
+            return {"distribution": distribution, "value": min(max(mean, self._field.low), self._field.high)}
+        message = (
+            f"the labels {labels[0]} to {labels[-1]} have {distribution.mass:.2g} of the probability, and {LEAST_MASS} "
+            f"are needed{found.said and f'; the reply says {shown(found.said)}'}"
+        )
+        return {"distribution": distribution, "failure": Failure("label_mass", message, call=found.call)}
+
+
 def reading(reader: ValueReader) -> Callable[[Completion], float]:
     """A function that reads a completion's value with `reader`."""
     return lambda said: reader(said.text, finish_reason=said.finish_reason)
@@ -105,7 +248,8 @@ def reading(reader: ValueReader) -> Callable[[Completion], float]:
 
 def judgment(asked: Parsed[Any], **about: Any) -> Judgment:
     """The record of a reply; `about` holds what it is about and what was read from it."""
-    return Judgment(text=asked.text, failure=asked.failure, invalid_replies=asked.invalid_replies, **about)
+    said: dict[str, Any] = {"text": asked.text, "failure": asked.failure, "invalid_replies": asked.invalid_replies}
+    return Judgment(**{**said, **about})
 
 
 TASK, RETRY = "judge/task.j2", "judge/retry.j2"

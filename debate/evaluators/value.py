@@ -17,16 +17,15 @@ import numpy as np
 from debate.errors import ConfigError
 from debate.evaluation import Evaluation
 from debate.evaluators.base import RunContext
-from debate.evaluators.judge import TEMPLATE_HELP, JudgePrompts, JudgeSettings, check, judgment, reading, rules
+from debate.evaluators.judge import TEMPLATE_HELP, JudgePrompts, ValueJudge, check
 from debate.evaluators.result import build_evaluation
-from debate.flow import Flow, Parsed, gather
-from debate.parsing.values import JsonField, ValueReader
+from debate.flow import Flow, gather
 from debate.scoring.reducers import Reduction, confidence, reduce_samples, summarize
 from debate.settings import check_settings, documented, plain_values, result_setting, setting
-from debate.types import Scale, ScoreStatus, Task
+from debate.types import Judgment, Scale, ScoreStatus, Task
 
 Duplicates = Literal["share", "zero", "evaluate"]
-Ask = Callable[[int, int], Flow[Parsed[float]]]
+Ask = Callable[[int, int], Flow[Judgment]]
 
 
 @documented
@@ -69,7 +68,7 @@ class EarlyStop:
 
 @documented
 @dataclass(frozen=True, kw_only=True)
-class ValueEvaluator(JudgeSettings):
+class ValueEvaluator(ValueJudge):
     """Scores each candidate on its own, by the mean, sum or median of several samples.
 
     >>> ValueEvaluator(samples=5, reader=LabelMap({"sure": 20, "likely": 1, "impossible": 0.001}), reduce="sum")
@@ -79,7 +78,6 @@ class ValueEvaluator(JudgeSettings):
     """
 
     samples: int = result_setting(3, "How often each candidate is valued.", ge=1)
-    reader: ValueReader = setting(JsonField("value"), "How the value is read from a reply.")
     reduce: Reduction = result_setting("mean", "How the samples of a candidate make its score.")
     duplicates: Duplicates = result_setting(
         "share",
@@ -114,7 +112,7 @@ class ValueEvaluator(JudgeSettings):
         """Value the candidates of `task`."""
         texts = [candidate.text for candidate in task.candidates]
         first = list(map(texts.index, texts)) if self.duplicates != "evaluate" else list(range(len(texts)))
-        asked: dict[int, list[Parsed[float]]] = {j: [] for j in dict.fromkeys(first)}
+        asked: dict[int, list[Judgment]] = {j: [] for j in dict.fromkeys(first)}
         unread = yield from self._ask_all(self._asker(task), asked)
         return self._evaluation(task, run, first, asked, unread)
 
@@ -124,16 +122,15 @@ class ValueEvaluator(JudgeSettings):
         texts = [candidate.text for candidate in task.candidates]
         questions = [prompts.question({"candidate": text}, text) for text in texts]
         occurrence = [texts[:j].count(text) for j, text in enumerate(texts)]
-        schema, read = self.reader.schema(self.reasoning_chars), reading(self.reader)
 
-        def ask(j: int, s: int) -> Flow[Parsed[float]]:
+        def ask(j: int, s: int) -> Flow[Judgment]:
             # Candidates with equal texts have equal prompts: where each is sampled, they need keys of their own.
             key = ("value", s, occurrence[j]) if occurrence[j] else ("value", s)
-            return self.ask(prompts, questions[j], read, schema=schema, key=key, candidate=j, sample=s)
+            return self.value(prompts, questions[j], key=key, candidate=j, sample=s)
 
         return ask
 
-    def _ask_all(self, ask: Ask, asked: dict[int, list[Parsed[float]]]) -> Flow[set[int]]:
+    def _ask_all(self, ask: Ask, asked: dict[int, list[Judgment]]) -> Flow[set[int]]:
         """Sample every candidate into `asked`; returns those that an early stop skipped."""
         stop = self.early_stop
         if stop is None:
@@ -149,7 +146,7 @@ class ValueEvaluator(JudgeSettings):
                 return left
         return set()
 
-    def _wave(self, ask: Ask, wave: Sequence[int], asked: dict[int, list[Parsed[float]]]) -> Flow[None]:
+    def _wave(self, ask: Ask, wave: Sequence[int], asked: dict[int, list[Judgment]]) -> Flow[None]:
         """Sample every candidate of a wave, again and again those that are not settled."""
         assert self.early_stop is not None
         active = list(wave)
@@ -166,7 +163,7 @@ class ValueEvaluator(JudgeSettings):
         task: Task,
         run: RunContext,
         first: Sequence[int],
-        asked: Mapping[int, Sequence[Parsed[float]]],
+        asked: Mapping[int, Sequence[Judgment]],
         unread: set[int],
     ) -> Evaluation:
         scores = np.full(len(first), np.nan)  # (J,)
@@ -177,11 +174,7 @@ class ValueEvaluator(JudgeSettings):
                 scores[j] = 0.0 if self.duplicates == "zero" else scores[original]
                 status = "duplicate" if self.duplicates == "zero" or status == "ok" else status
             statuses.append(status)
-        samples = [
-            judgment(answer, candidates=(j,), sample=s, value=answer.value)
-            for j in asked
-            for s, answer in enumerate(asked[j])
-        ]
+        samples = [sample for of_candidate in asked.values() for sample in of_candidate]
         values = [_values(asked[original]) for original in first]
         summaries = [summarize(each) for each in values]
         details = {
@@ -196,7 +189,7 @@ class ValueEvaluator(JudgeSettings):
             self, task, run, scores=scores, statuses=statuses, judgments=samples, details=details, stop_reason=stop
         )
 
-    def _score(self, asked: Sequence[Parsed[float]], is_unread: bool) -> tuple[float, ScoreStatus]:
+    def _score(self, asked: Sequence[Judgment], is_unread: bool) -> tuple[float, ScoreStatus]:
         if is_unread:
             return np.nan, "skipped"
         values = _values(asked)
@@ -208,11 +201,6 @@ class ValueEvaluator(JudgeSettings):
         """Render every template once; raises `TemplateError` with file and line."""
         check(self.prompt_templates, self.template, self.prompt_rules, {"candidate": "candidate"})
 
-    @property
-    def prompt_rules(self) -> dict[str, Any]:
-        """The variables of the system template."""
-        return rules(self.reader.scale, self.reader.instruction)
 
-
-def _values(asked: Sequence[Parsed[float]]) -> list[float | None]:
-    return [answer.value for answer in asked]
+def _values(samples: Sequence[Judgment]) -> list[float | None]:
+    return [sample.value for sample in samples]

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Literal, cast
+from typing import Any, Literal, NamedTuple, cast
 
 from debate.hashing import canonical
 from debate.parsing.json_extract import located_json
@@ -20,7 +20,6 @@ from debate.parsing.places import value_spans
 from debate.parsing.schema import bounded_text, list_of, number_in, object_of, or_null, whole_number_in
 from debate.parsing.text import is_within
 from debate.scoring.distributions import ABSTAIN
-from debate.templates import Trusted
 
 LOW, HIGH = 0, 10
 """Ends of the scale that every component is scored on; `CELL_SCALE` of the debate's settings is the same."""
@@ -71,11 +70,11 @@ class ReplyForm:
     @property
     def stated(self) -> str:
         """The format as a prompt states it."""
-        return "".join(self.stated_parts)
+        return "".join([text for text, _ in self.stated_parts])
 
     @property
-    def stated_parts(self) -> tuple[str, ...]:
-        """The parts of `stated`: our words as `Trusted`, and components' names, which are content."""
+    def stated_parts(self) -> tuple[tuple[str, bool], ...]:
+        """The parts of `stated`, each with whether it is content, as components' names are, and not our own words."""
         return tuple(_stated(self))
 
     @property
@@ -102,18 +101,13 @@ class ReplyForm:
             unscored = ((math.nan,) * len(self.components),) * len(self.labels)
             return ParsedReply(_text(reply["overall"], "'overall'"), ("",) * len(self.labels), unscored, is_silent=True)
         candidates = _members(reply["candidates"], self.labels, "'candidates'", "candidate")
-        comments: list[str] = []
-        cells: dict[str, Mapping[str, object]] = {}
-        rows: list[tuple[float, ...]] = []
-        for label in self.labels:
-            keys = ("comment",) if self.scores == "none" else ("comment", "scores")
-            candidate = _members(candidates[label], keys, "candidate {}", label=label)
-            comments.append(_text(candidate["comment"], "the comment of candidate {}", label))
-            cells[label] = self._cells(candidate.get("scores"), label)
-            rows.append(tuple(self._score(cells[label].get(name), label, name) for name in self.components))
-        overall = _text(reply["overall"], "'overall'")
-        in_order = {(label, name): value for label in candidates for name, value in cells[label].items()}
-        return ParsedReply(overall, tuple(comments), tuple(rows), places=self._places(text, start, in_order))
+        read = {label: self._candidate(candidates[label], label) for label in self.labels}
+        return ParsedReply(
+            _text(reply["overall"], "'overall'"),
+            tuple([each.comment for each in read.values()]),
+            tuple([each.scores for each in read.values()]),
+            places=self._places(text, start, {label: read[label].written for label in candidates}),
+        )
 
     def continuation(self, reply: ParsedReply | None, j: int, k: int) -> str:
         """A reply's JSON up to where the score of candidate `j` for component `k` comes next; see `continuations`."""
@@ -137,20 +131,30 @@ class ReplyForm:
                 yield (*before, scored, end)
             before = (*before, f'{said}}},"')
 
-    def _cells(self, scores: object, label: str) -> Mapping[str, object]:
-        """The values of a candidate's scores by component, in the order in which they stand in the reply."""
+    def _candidate(self, said: object, label: str) -> _Candidate:
+        keys = ("comment",) if self.scores == "none" else ("comment", "scores")
+        members = _members(said, keys, "candidate {}", label=label)
+        comment = _text(members["comment"], "the comment of candidate {}", label)
         if self.scores == "none":
-            return {}
-        if self.style == "named":
-            return _members(scores, self.components, "the scores of candidate {}", "component", label)
+            return _Candidate(comment, (math.nan,) * len(self.components), {})
+        if self.style == "compact":
+            written = self._listed(members["scores"], label)
+        else:
+            written = _members(members["scores"], self.components, "the scores of candidate {}", "component", label)
+        return _Candidate(
+            comment, tuple([self._score(written[name], label, name) for name in self.components]), written
+        )
+
+    def _listed(self, scores: object, label: str) -> dict[str, object]:
+        """The scores of a list by component."""
         wanted = f"a list of one number a component ({', '.join(self.components)})"
         if not isinstance(scores, list):
             problem = f"The scores of candidate {shown(label)} must be {wanted}, not {shown(scores)}."
             raise unreadable("wrong_shape", problem)
         values = cast("list[object]", scores)
         if len(values) < len(self.components):
-            missing = shown(self.components[len(values)])
-            problem = f"The score of candidate {shown(label)}, {missing} is missing; its scores must be {wanted}."
+            missing = _cell(label, self.components[len(values)])
+            problem = f"The score of {missing} is missing; the candidate's scores must be {wanted}."
             raise unreadable("missing_component", problem)
         if len(values) > len(self.components):
             problem = f"Candidate {shown(label)} has {len(values)} scores; they must be {wanted}."
@@ -158,33 +162,49 @@ class ReplyForm:
         return dict(zip(self.components, values, strict=True))
 
     def _score(self, value: object, label: str, component: str) -> float:
-        if value is None and (self.abstain or self.scores == "none"):
+        if isinstance(value, Number) and (LOW < (number := value.value) < HIGH or is_within(value.literal, LOW, HIGH)):
+            if self.scores == "number" or value.literal in self.score_labels:
+                return number
+            problem = f"must be a whole number such as 7, not {shown(value)}"
+            raise unreadable("not_whole", f"The score of {_cell(label, component)} {problem}.")
+        if value is None and self.abstain:
             return math.nan
-        place = f"The score of candidate {shown(label)}, {shown(component)}"
         if not isinstance(value, Number):
-            raise unreadable("not_a_number", f"{place} must be a {_kind_of_score(self)}, not {shown(value)}.")
-        if not is_within(value.literal, LOW, HIGH):
-            raise unreadable("out_of_range", f"{place} is {shown(value)}, outside {LOW} to {HIGH}.")
-        if self.scores == "label" and value.literal not in self.score_labels:
-            raise unreadable("not_whole", f"{place} must be a whole number such as 7, not {shown(value)}.")
-        return value.value
+            problem = f"must be a {_kind_of_score(self)}, not {shown(value)}"
+            raise unreadable("not_a_number", f"The score of {_cell(label, component)} {problem}.")
+        problem = f"is {shown(value)}, outside {LOW} to {HIGH}"
+        raise unreadable("out_of_range", f"The score of {_cell(label, component)} {problem}.")
 
-    def _places(self, text: str, start: int, cells: Mapping[tuple[str, str], object]) -> tuple[tuple[int, ...], ...]:
+    def _places(
+        self, text: str, start: int, written: Mapping[str, Mapping[str, object]]
+    ) -> tuple[tuple[int, ...], ...]:
         """Which value of the text each score is.
 
         start: where the reply's object begins.
-        cells: the score of each (label, component), in the order in which they stand in the text.
+        written: the scores of each candidate, in the order in which they stand in the text.
         """
         if self.scores != "label":
             return ()
         spans = value_spans(text)
         first = sum(begin < start for begin, _ in spans)
-        found = [text[begin:end] for begin, end in spans[first : first + len(cells)]]
-        if found != [shown(value) for value in cells.values()]:  # by odd quotation marks before
+        literals = [shown(value) for scores in written.values() for value in scores.values()]
+        found = [text[begin:end] for begin, end in spans[first : first + len(literals)]]
+        if found != literals:  # odd quotation marks before the object, or inside
             problem = "The scores cannot be told from what stands around them; give one JSON object and nothing else."
             raise unreadable("not_json", problem)
+        cells = [(label, name) for label, scores in written.items() for name in scores]
         places = {cell: first + n for n, cell in enumerate(cells)}
         return tuple(tuple(places[label, name] for name in self.components) for label in self.labels)
+
+
+class _Candidate(NamedTuple):
+    """What a reply says of one candidate."""
+
+    comment: str
+    scores: tuple[float, ...]
+    """(K,)"""
+    written: Mapping[str, object]
+    """The values of the scores by component, in the order in which they stand in the reply."""
 
 
 @lru_cache(maxsize=64)
@@ -205,7 +225,7 @@ def _scores_schema(form: ReplyForm) -> dict[str, Any]:
     return list_of(score, len(form.components))
 
 
-_BEGINNING = Trusted(
+_BEGINNING = (
     '{"overall": "<your view of all candidates together>", '
     '"candidates": {"<label>": {"comment": "<what you say of this candidate>"'
 )
@@ -215,34 +235,38 @@ _ABSTAIN = "\nWhere you cannot judge a component of a candidate, write null as i
 _BE_SILENT = ' Where you cannot judge at all, write null for "candidates" and say why in "overall".'
 
 
-def _stated(form: ReplyForm) -> Iterator[str]:
-    yield _BEGINNING
+def _stated(form: ReplyForm) -> Iterator[tuple[str, bool]]:
+    yield _BEGINNING, False
     if form.scores != "none":
         yield from _stated_scores(form)
-    yield Trusted("}, ...}}")
+    yield "}, ...}}", False
     if form.scores == "none":
-        yield Trusted(_SCORES_FOLLOW)
+        yield _SCORES_FOLLOW, False
     if form.abstain:
-        yield Trusted((_ABSTAIN_LATER if form.scores == "none" else _ABSTAIN) + _BE_SILENT)
+        yield (_ABSTAIN_LATER if form.scores == "none" else _ABSTAIN) + _BE_SILENT, False
 
 
-def _stated_scores(form: ReplyForm) -> Iterator[str]:
+def _stated_scores(form: ReplyForm) -> Iterator[tuple[str, bool]]:
     number = _kind_of_score(form)
     opening, before, after, closing = (
         ("{", '"', f'": <{number}>', "}") if form.style == "named" else ("[", f"<{number}: ", ">", "]")
     )
-    yield Trusted(f', "scores": {opening}')
+    yield f', "scores": {opening}', False
     for k, name in enumerate(form.components):
         if k:
-            yield ", "  # not ours, as where an expression printed it: a backend tokenizes each part for itself
-        yield Trusted(before)
-        yield name
-        yield Trusted(after)
-    yield Trusted(closing)
+            yield ", ", True  # not ours, as where an expression printed it: a backend tokenizes each part for itself
+        yield before, False
+        yield name, True
+        yield after, False
+    yield closing, False
 
 
 def _kind_of_score(form: ReplyForm) -> str:
     return ("whole number" if form.scores == "label" else "number") + " or null" * form.abstain
+
+
+def _cell(label: str, component: str) -> str:
+    return f"candidate {shown(label)}, {shown(component)}"
 
 
 def _members(value: object, names: Sequence[str], place: str, kind: str = "key", label: str = "") -> dict[str, object]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 
-_STRING_OR_VALUE = re.compile(r'"(?:[^"\\]|\\.)*+"|(?P<value>-?\d++(?:\.\d++)?(?:[eE][+-]?\d++)?|\bnull\b)', re.DOTALL)
-
+_STRING_OR_VALUE = re.compile(
+    r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|(?P<value>-?\d++(?:\.\d++)?(?:[eE][+-]?\d++)?|\bnull\b)', re.DOTALL
+)
 _THOUGHTS = re.compile(r"[\s\ufeff]*+<think>.*?</think>", re.DOTALL)
 
 
@@ -19,3 +20,15 @@ def value_spans(text: str) -> list[tuple[int, int]]:
     if start < 0:
         return []
     return [found.span() for found in _STRING_OR_VALUE.finditer(text, start) if found["value"] is not None]
+
+
+def with_ordinals(text: str) -> str:
+    """The text with each of these values replaced by its place among them, from 0.
+
+    A parser that reads it finds, in place of a value, where the value's distribution is.
+    """
+    parts, end = list[str](), 0
+    for n, (start, stop) in enumerate(value_spans(text)):
+        parts += [text[end:start], str(n)]
+        end = stop
+    return "".join([*parts, text[end:]])

@@ -5,7 +5,8 @@
     TagNumber("score", -100, 100)                                the number inside <score>...</score>
     JsonField("value", 0, 20)                                    the number under a key of the one JSON object
 
-Each is called with the reply and how it ended, returns the value, or raises `ReplyError`.
+Each is called with the reply and how it ended, returns the value, or raises `ReplyError`. The number of a `JsonField`
+can also be read out: the field says which labels it has, and where in a reply they stand.
 """
 
 from __future__ import annotations
@@ -16,11 +17,16 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, cast
 
 from debate.errors import ConfigError
+from debate.files import json_text
 from debate.parsing.json_extract import extract_json
 from debate.parsing.json_values import Number, shown, unreadable
-from debate.parsing.schema import bounded_text, number_in, object_of
+from debate.parsing.places import value_spans, with_ordinals
+from debate.parsing.schema import bounded_text, number_in, object_of, whole_number_in
 from debate.parsing.text import in_range, last_line, only_number, read_number, tagged
 from debate.types import Scale
+
+_MOST_LABELS = 201
+_READ_OUT_HINT = "take a JsonField with other ends, or readout='reply'"
 
 
 class ValueReader(Protocol):
@@ -174,12 +180,40 @@ class JsonField(_NumberReader):
     @property
     def instruction(self) -> str:
         """Asks for an object with reasoning, then the number."""
-        form = f'{{"reasoning": "<what is right, what is wrong or missing>", "{self.key}": <number>}}'
-        return f"Reply with one JSON object and nothing else:\n{form}"
+        return self._asking_for("number")
 
     def schema(self, reasoning_chars: int) -> dict[str, Any]:
         """Schema of an object with reasoning, then the number."""
         return object_of({"reasoning": bounded_text(reasoning_chars), self.key: number_in(self.low, self.high)})
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The whole numbers from `low` to `high` as texts, among which the number is read out.
+
+        Raises:
+            ConfigError: for ends that are no whole numbers, and more than 201 labels.
+        """
+        if not (float(self.low).is_integer() and float(self.high).is_integer()):
+            problem = f"needs whole numbers as the reader's ends, got {self.low:g} and {self.high:g}"
+            raise ConfigError(problem, field="readout", hint=_READ_OUT_HINT)
+        if self.high - self.low >= _MOST_LABELS:
+            problem = f"reads out at most {_MOST_LABELS} whole numbers, got those from {self.low:g} to {self.high:g}"
+            raise ConfigError(problem, field="readout", hint=_READ_OUT_HINT)
+        return tuple(map(str, range(int(self.low), int(self.high) + 1)))
+
+    @property
+    def label_instruction(self) -> str:
+        """As `instruction`, for a whole number."""
+        return self._asking_for("whole number")
+
+    def label_schema(self, reasoning_chars: int) -> dict[str, Any]:
+        """As `schema`, for a whole number."""
+        number = whole_number_in(int(self.low), int(self.high))
+        return object_of({"reasoning": bounded_text(reasoning_chars), self.key: number})
+
+    def reasoning_schema(self, reasoning_chars: int) -> dict[str, Any]:
+        """Schema of an object with reasoning alone."""
+        return object_of({"reasoning": bounded_text(reasoning_chars)})
 
     def __call__(self, reply: str, *, finish_reason: str = "stop") -> float:
         """The number.
@@ -187,16 +221,56 @@ class JsonField(_NumberReader):
         Raises:
             ReplyError: those of `extract_json`; missing_key, not_a_number or out_of_range.
         """
+        return in_range(self._literal(reply, finish_reason), self.low, self.high)
+
+    def place(self, reply: str, *, finish_reason: str = "stop") -> int:
+        """Which of the reply's values the number is, in the order of `debate.parsing.places.value_spans`.
+
+        Raises:
+            ReplyError: as a call does; not_json where the number stands in JSON too damaged to find it.
+        """
+        said = self._literal(reply, finish_reason)
+        in_range(said, self.low, self.high)
+        ordinal = self._literal(with_ordinals(reply), finish_reason)
+        for place, (start, end) in enumerate(value_spans(reply)):
+            if str(place) == ordinal and reply[start:end] == said:
+                return place
+        raise unreadable("not_json", f"Where {shown(self.key)} stands cannot be told; give sound JSON.")
+
+    def reasoning(self, reply: str, *, finish_reason: str = "stop") -> str:
+        """The reasoning in a reply, which need hold nothing else.
+
+        Raises:
+            ReplyError: those of `extract_json`; wrong_shape or missing_key.
+        """
+        said = self._member("reasoning", reply, finish_reason)
+        if not isinstance(said, str):
+            raise unreadable("missing_key", f"'reasoning' must be a text, not {shown(said)}.")
+        return said
+
+    def continuation(self, reasoning: str) -> str:
+        """What a reply with this reasoning has said, as compact JSON, when the number comes next."""
+        return json_text({"reasoning": reasoning, self.key: 0}).removesuffix("0}")
+
+    def _asking_for(self, value: str) -> str:
+        form = f'{{"reasoning": "<what is right, what is wrong or missing>", "{self.key}": <{value}>}}'
+        return f"Reply with one JSON object and nothing else:\n{form}"
+
+    def _literal(self, reply: str, finish_reason: str) -> str:
+        """The number as it is written."""
+        number = self._member(self.key, reply, finish_reason)
+        if not isinstance(number, Number):
+            raise unreadable("not_a_number", f"{shown(self.key)} must be a number, not {shown(number)}.")
+        return number.literal
+
+    def _member(self, key: str, reply: str, finish_reason: str) -> object:
         value = extract_json(reply, finish_reason=finish_reason)
         if not isinstance(value, dict):
             raise unreadable("wrong_shape", f"An object was asked for, not {shown(value)}.")
         members = cast("dict[str, object]", value)
-        if self.key not in members:
-            raise unreadable("missing_key", f"The object has no {shown(self.key)}.")
-        number = members[self.key]
-        if not isinstance(number, Number):
-            raise unreadable("not_a_number", f"{shown(self.key)} must be a number, not {shown(number)}.")
-        return in_range(number.literal, self.low, self.high)
+        if key not in members:
+            raise unreadable("missing_key", f"The object has no {shown(key)}.")
+        return members[key]
 
 
 def _bare(label: str) -> str:

@@ -70,6 +70,10 @@ class Totals:
     rounds: int
     """Summed over the evaluated tasks."""
     failures: int
+    cells: int
+    """Scores that the turns could hold, over the evaluated tasks."""
+    abstained: int
+    """Those of them that have no score because an agent abstained."""
     usage: Usage
     """Of the evaluations: what they would have cost in one go."""
     accuracy: Accuracy
@@ -96,9 +100,9 @@ def totals(connection: Connection, run_id: int, revision: int) -> Totals:
     tasks = and_(TASKS.c.run_id == run_id, TASKS.c.evalset_revision == revision)
     e = EVALUATIONS.c
     tokens = (e.prompt_tokens, e.cached_tokens, e.completion_tokens, e.calls)
-    sums = [func.coalesce(func.sum(column), 0) for column in (e.rounds, e.n_failures, *tokens)]
+    sums = [func.coalesce(func.sum(column), 0) for column in (e.rounds, e.n_failures, e.cells, e.abstained, *tokens)]
     summed = connection.execute(select(*sums, *_ACCURACY).select_from(_EVALUATED).where(tasks)).one()
-    rounds, failures, *usage = map(int, summed[: len(sums)])
+    rounds, failures, cells, abstained, *usage = map(int, summed[: len(sums)])
 
     def counts(column: Any) -> dict[str, int]:
         query = select(column, func.count()).select_from(_EVALUATED).where(tasks).group_by(column)
@@ -113,6 +117,8 @@ def totals(connection: Connection, run_id: int, revision: int) -> Totals:
         stops=counts(func.coalesce(e.stop_reason, "")),
         rounds=rounds,
         failures=failures,
+        cells=cells,
+        abstained=abstained,
         usage=Usage(*usage),
         accuracy=_accuracy(summed),
         calls=calls,

@@ -16,7 +16,7 @@ from sqlalchemy import Connection, delete, func, select, update
 from debate.flow import Completion
 from debate.sql.types import insert_new
 from debate.store.database import Database
-from debate.store.serialization import WITH_TEXT, text_hash, text_of, text_row
+from debate.store.serialization import WITH_TEXT, distributions_of, stored_distributions, text_hash, text_of, text_row
 from debate.store.tables import CALLS, REPLIES, TEXTS, ReplyRow
 from debate.types import Usage
 
@@ -58,11 +58,13 @@ class ReplyCache:
         """Keep a reply from now on; one that has expired is replaced."""
         now = self._clock()
         usage, escaped = asdict(completion.usage), completion.escaped_special_tokens
+        read_out = stored_distributions(completion.distributions)
+        data = {"finish_reason": completion.finish_reason, "usage": usage, "escaped_special_tokens": escaped}
         row = {
             "key": key,
             "model": model,
             "text_hash": text_hash(completion.text),
-            "data": {"finish_reason": completion.finish_reason, "usage": usage, "escaped_special_tokens": escaped},
+            "data": data if read_out is None else {**data, "distributions": read_out},
             "created_at": now,
             "expires_at": now + (self._ttl if self._ttl is not None else 1e12),
             "hits": 0,
@@ -99,8 +101,9 @@ class ReplyCache:
             return None
         data = row.data
         connection.execute(update(ReplyRow).where(ReplyRow.key == key).values(hits=ReplyRow.hits + 1))
-        usage = Usage(**data["usage"])
-        return Completion(text_of(row), data["finish_reason"], usage, data["escaped_special_tokens"], cached=True)
+        usage, read_out = Usage(**data["usage"]), distributions_of(data.get("distributions"))
+        escaped = data["escaped_special_tokens"]
+        return Completion(text_of(row), data["finish_reason"], usage, escaped, read_out, cached=True)
 
     def _stats(self, connection: Connection) -> CacheStats:
         replies = hits = tokens = expired = 0

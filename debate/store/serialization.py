@@ -6,21 +6,21 @@ import json
 import math
 import time
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
 from debate.errors import TaskError
-from debate.evaluation import Evaluation, from_plain, plain
+from debate.evaluation import Evaluation, abstained_cells, from_plain, plain
 from debate.flow import Call, Completion, Recall
 from debate.hashing import digest
 from debate.journal import Answer, CallKey, format_address, recall_hash
 from debate.selection import keep_best
 from debate.sql.connect import reading
 from debate.store.tables import TEXTS
-from debate.types import Candidate, Failure, FloatArray, Memory, Scale, Task, Usage, labeled_best
+from debate.types import Candidate, Failure, FloatArray, LabelDistribution, Memory, Scale, Task, Usage, labeled_best
 
 Row = dict[str, Any]
 
@@ -83,6 +83,7 @@ def call_row(key: CallKey, call: Call | Recall, answer: Answer) -> Row:
         "is_inherited": False,
         "failure": asdict(answer) if isinstance(answer, Failure) else None,
         "memories": [plain(memory) for memory in answer] if isinstance(answer, tuple) else None,
+        "distributions": stored_distributions(said.distributions),
         "prompt_tokens": said.usage.prompt_tokens,
         "cached_tokens": said.usage.cached_tokens,
         "completion_tokens": said.usage.completion_tokens,
@@ -103,7 +104,25 @@ def as_answer(row: Any) -> Answer:
     if row.failure is not None:
         return Failure(**row.failure)
     usage = Usage(row.prompt_tokens, row.cached_tokens, row.completion_tokens, 1)
-    return Completion(text_of(row), row.finish_reason, usage, row.escaped_special_tokens, row.address, row.is_cached)
+    return Completion(
+        text_of(row),
+        row.finish_reason,
+        usage,
+        row.escaped_special_tokens,
+        distributions_of(row.distributions),
+        row.address,
+        row.is_cached,
+    )
+
+
+def stored_distributions(given: Sequence[LabelDistribution]) -> list[Any] | None:
+    """Distributions in the form that `debate.store.tables` describes; None for none."""
+    return [[dict(each.probabilities), each.mass] for each in given] or None
+
+
+def distributions_of(stored: Sequence[Any] | None) -> tuple[LabelDistribution, ...]:
+    """The distributions that `stored_distributions` was called on."""
+    return tuple(LabelDistribution(*each) for each in stored or ())
 
 
 def evaluation_row(evaluation: Evaluation, settings: str) -> Row:
@@ -135,6 +154,12 @@ def label_columns(evaluation: Evaluation, metadata: Mapping[str, Any]) -> Row:
         "verdict": evaluation.verdict(best),
         "chance": len(best) / len(evaluation.scores) if best else None,
     }
+
+
+def cell_columns(evaluation: Evaluation) -> Row:
+    """The columns of an evaluation's row that count the cells of its turns."""
+    abstained, cells = abstained_cells(evaluation)
+    return {"cells": cells, "abstained": abstained} if cells else {"cells": None, "abstained": None}
 
 
 def group_of(metadata: Mapping[str, Any]) -> str | None:
@@ -172,7 +197,7 @@ def turn_rows(evaluation: Evaluation, member: str = "") -> Iterator[Row]:
             "round": turn.round,
             "agent": turn.agent,
             "scores": [[None if score != score else score for score in row] for row in turn.scores.tolist()],
-            "distribution": None,
+            "distribution": [stored_distributions(row) for row in turn.distributions] or None,
             "failure": None if turn.failure is None else asdict(turn.failure),
         }
     for n, each in enumerate(evaluation.members):

@@ -10,6 +10,9 @@
 
 Times are seconds since 1970 in UTC. Texts that a model or a user wrote are JSON-encoded, so that NULs and half
 surrogate pairs survive in every database.
+
+A label distribution is `[{"7": 0.98, "8": 0.02}, 0.9994]` in JSON: the probability of each label that has any, and the
+mass of all labels. Calls hold a list of them, turns a matrix.
 """
 
 from __future__ import annotations
@@ -98,6 +101,8 @@ class CallRow(Base):
     failure: Mapped[Any | None] = mapped_column(Json)
     memories: Mapped[Any | None] = mapped_column(Json)
     """What was recalled, with ids, collections and part scores."""
+    distributions: Mapped[Any | None] = mapped_column(Json)
+    """What was read out, one distribution per place; NULL where nothing was."""
     prompt_tokens: Mapped[int] = mapped_column(default=0)
     cached_tokens: Mapped[int] = mapped_column(default=0)
     completion_tokens: Mapped[int] = mapped_column(default=0)
@@ -133,6 +138,10 @@ class EvaluationRow(Base):
     stop_reason: Mapped[str | None]
     rounds: Mapped[int]
     n_failures: Mapped[int]
+    cells: Mapped[int | None]
+    """Scores that its turns and those of its members could hold; NULL without turns, and in older records."""
+    abstained: Mapped[int | None]
+    """Those of them that have no score because an agent abstained; NULL with `cells`."""
     calls: Mapped[int]
     prompt_tokens: Mapped[int]
     cached_tokens: Mapped[int]
@@ -158,7 +167,7 @@ class TurnRow(Base):
     scores: Mapped[Any] = mapped_column(Json)
     """(J, K) in the task's own candidate order, null where unscored."""
     distribution: Mapped[Any | None] = mapped_column(Json)
-    """Probabilities of the scores of each cell, where the backend gave them."""
+    """(J, K) label distributions of the scores; NULL where they were not read out."""
     failure: Mapped[Any | None] = mapped_column(Json)
 
 
@@ -228,7 +237,7 @@ class ReplyRow(Base):
     text_hash: Mapped[str]
     """Key of the raw reply in `texts`."""
     data: Mapped[Any] = mapped_column(Json)
-    """The rest of the reply: finish reason, usage."""
+    """The rest of the reply: finish reason, usage, and `distributions` where some were read out."""
     created_at: Mapped[float]
     expires_at: Mapped[float] = mapped_column(index=True)
     hits: Mapped[int] = mapped_column(default=0)

@@ -14,7 +14,7 @@ from debate.flow import Call, Completion, Recall
 from debate.journal import Address, Answer, CallKey, format_address
 from debate.store.database import Database
 from debate.store.fork import Inherited
-from debate.store.serialization import Row, call_row, evaluation_row, label_columns, text_row, turn_rows
+from debate.store.serialization import Row, call_row, cell_columns, evaluation_row, label_columns, text_row, turn_rows
 from debate.store.tables import CALLS, EVALUATIONS, TEXTS, TURNS
 
 
@@ -85,7 +85,8 @@ class SqlTaskJournal:
 
     async def finish(self, evaluation: Evaluation) -> None:
         """Record the evaluation and its turns; those under other settings go."""
-        row = {**evaluation_row(evaluation, self.settings), **label_columns(evaluation, self.metadata)}
+        made = {**evaluation_row(evaluation, self.settings), **label_columns(evaluation, self.metadata)}
+        row = {**made, **cell_columns(evaluation)}
         rows = [(EVALUATIONS, self._keyed(row)), *((TURNS, self._keyed(turn)) for turn in turn_rows(evaluation))]
         if not self.is_stale:
             await self.database.ainsert(*rows)

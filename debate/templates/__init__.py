@@ -109,9 +109,9 @@ def _concat(pieces: Iterable[str | _Content]) -> _Rendered:
     return _Rendered("".join(texts))
 
 
-def joined(parts: Iterable[str]) -> str:
-    """One variable of several parts, of which those that are `Trusted` stay our words and the others content."""
-    return _concat(map(_finalize, parts))
+def joined(parts: Iterable[tuple[str, bool]]) -> str:
+    """One variable of several parts, each with whether it is content; the others stay our words."""
+    return _concat((text, True) if is_content else text for text, is_content in parts)
 
 
 def _marked(content: str) -> str:

@@ -17,7 +17,8 @@ from debate.errors import CallError, ConfigError, EvaluatorError
 from debate.evaluation import Evaluation
 from debate.evaluators import contract
 from debate.evaluators.base import Evaluator, Footprint, check_task
-from debate.flow import Block, Call, Completion, Prompt, RunContext, Segment
+from debate.flow import Block, Call, Completion, Prompt, ReadOut, RunContext, Segment
+from debate.parsing.places import value_spans
 from debate.parsing.schema import bounded_text, number_in, object_of
 from debate.runtime.runner import Runner
 from debate.testing.flows import DictJournal, Recorder, reply_for
@@ -26,6 +27,8 @@ from debate.types import Sampling, Scale, Task
 T = TypeVar("T")
 _RUN = RunContext(seed=1, today="2031-02-03")
 _SCHEMA = object_of({"comment": bounded_text(40), "score": number_in(0, 10)})
+_LABELS = tuple(map(str, range(11)))
+_LABEL_SCHEMA = object_of({"comment": bounded_text(40), "score": {"enum": list(range(11))}})
 _CHARACTERS_PER_TOKEN = 3.0
 _SECONDS = 120.0
 
@@ -148,9 +151,9 @@ def _are_equal(one: Evaluation, other: Evaluation) -> bool:
 def check_backend(backend: Backend, refused: str | None = None) -> None:
     """Check that a backend does what the engine relies on. Starts it, asks some short prompts, closes it.
 
-    It answers a text, a schema, and calls side by side; usage is counted; a reply that is cut off says `length`;
-    cancelled calls free what they hold; a call that cannot be answered raises `CallError`; `aclose` may be called
-    twice, and before `start`.
+    It answers a text, a schema, and calls side by side; one that `reads_labels` answers with a distribution for each
+    place; usage is counted; a reply that is cut off says `length`; cancelled calls free what they hold; a call that
+    cannot be answered raises `CallError`; `aclose` may be called twice, and before `start`.
 
     Args:
         backend: not started yet.
@@ -171,6 +174,8 @@ async def _check_backend(backend: Backend, refused: str | None) -> None:
         assert backend.capacity.slots >= 1, f"`capacity.slots` is at least 1, not {backend.capacity.slots}"
         _check_completion(await _ask(backend, _call(backend, "Say hello.")))
         await _check_schema(backend)
+        if getattr(backend, "reads_labels", False):
+            await _check_read_out(backend)
         cut = await _ask(backend, _call(backend, "Count to one hundred.", max_tokens=1))
         assert cut.finish_reason == "length", f"a reply that is cut off says `length`, not {cut.finish_reason!r}"
         await _check_side_by_side(backend)
@@ -180,11 +185,14 @@ async def _check_backend(backend: Backend, refused: str | None) -> None:
         await backend.aclose()
 
 
-def _call(backend: Backend, text: str, *, seed: int = 0, max_tokens: int = 32, schema: Any = None) -> Call:
-    prompt = Prompt((), (Block([Segment(text, is_content=True)]),))
+def _call(backend: Backend, text: str, *, seed: int = 0, max_tokens: int = 32, **more: Any) -> Call:
     sampling = Sampling(temperature=0.0, max_tokens=max_tokens)
     info = {"task_id": "check", "attempt": 0}
-    return Call(model=backend.model, prompt=prompt, sampling=sampling, seed=seed, schema=schema, info=info)
+    return Call(model=backend.model, prompt=Prompt((), _content(text)), sampling=sampling, seed=seed, info=info, **more)
+
+
+def _content(text: str) -> tuple[Block, ...]:
+    return (Block([Segment(text, is_content=True)]),)
 
 
 async def _ask(backend: Backend, call: Call) -> Completion:
@@ -205,6 +213,28 @@ async def _check_schema(backend: Backend) -> None:
         raise AssertionError(f"a call with a schema is answered with JSON: {said.text!r}") from error
     assert set(value) == set(_SCHEMA["properties"]), f"a reply has the schema's keys: {said.text!r}"
     assert 0 <= value["score"] <= 10, f"a reply keeps the schema's bounds: {said.text!r}"
+
+
+async def _check_read_out(backend: Backend) -> None:
+    continuations = tuple(_content(f'{{"comment":"{comment}","score":') for comment in ("Good.", "Bad."))
+    read_out = ReadOut(_LABELS, continuations)
+    said = await _ask(backend, _call(backend, "Score this.", schema=_SCHEMA, read_out=read_out))
+    assert said.text == "", f"where continuations are read out, nothing is said, and not {said.text!r}"
+    _check_distributions(said, len(continuations))
+    call = _call(backend, "Score this.", max_tokens=256, schema=_LABEL_SCHEMA, read_out=ReadOut(_LABELS))
+    said = await _ask(backend, call)
+    _check_distributions(said, len(value_spans(said.text)))
+
+
+def _check_distributions(said: Completion, places: int) -> None:
+    _check_completion(said)
+    found = said.distributions
+    assert len(found) == places, f"each place has its distribution: there are {places}, and {len(found)} distributions"
+    for each in found:
+        shares = each.probabilities
+        assert set(shares) <= set(_LABELS), f"probabilities are those of labels: {[*shares]}"
+        assert 0 <= each.mass <= 1, f"the mass is a probability, not {each.mass}"
+        assert not each.mass or math.isclose(sum(shares.values()), 1, abs_tol=1e-5), f"they sum to 1: {shares}"
 
 
 async def _check_side_by_side(backend: Backend) -> None:

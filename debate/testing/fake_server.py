@@ -1,23 +1,30 @@
 """A chat server on the loopback interface that answers every schema, and misbehaves as it is told.
 
 It speaks OpenAI's chat completions and Ollama's `/api/chat`. Its replies follow the schema in the request, so it can
-stand in for a judge of any evaluator.
+stand in for a judge of any evaluator. Where log-probabilities are asked for, its tokens have those of `likely_after`,
+and it goes on with a message of the assistant as vLLM's server does.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import math
+import random
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
+from debate.hashing import derive
 from debate.runtime.loop_thread import LoopThread
 from debate.testing.flows import write_value
 
 _DRIP_SECONDS = 1.0
 _REPLY_TOKENS = 20
 """What every reply counts; with fewer allowed it is cut off."""
+_TOKEN = re.compile(r"\d|[^\W\d]+|\s+|.", re.DOTALL)
+_VALUE_IS_DUE = re.compile(r"[:\[,]\s*$")
 
 
 @dataclass(frozen=True)
@@ -40,6 +47,11 @@ class Request:
         options = {**self.body.get("options", {}), **self.body}
         given = (options.get(name) for name in ("max_completion_tokens", "max_tokens", "num_predict"))
         return next((n for n in given if n is not None), _REPLY_TOKENS)
+
+    @property
+    def begun(self) -> str:
+        """The reply's beginning, where the server is to go on with it."""
+        return self.body["messages"][-1]["content"] if self.body.get("continue_final_message") else ""
 
     @property
     def text(self) -> str:
@@ -103,6 +115,12 @@ def form_of(request: Request) -> str:
     return "json_schema_plain" if kind == "json_schema" and '"pattern"' not in json.dumps(request.schema) else kind
 
 
+def refusing(parameter: str) -> Behavior:
+    """Refuse requests with a parameter, as OpenAI words it."""
+    refusal = failing(400, f"Unrecognized request argument supplied: {parameter}")
+    return lambda request: refusal if parameter in request.body else None
+
+
 def judgment(schema: Mapping[str, Any]) -> str:
     """A reply under the schema; that of a debate is the same for all agents."""
     if "candidates" not in schema["properties"]:
@@ -127,6 +145,39 @@ def completion(text: str | None, finish_reason: str = "stop", **changes: object)
     return {**made, **changes}
 
 
+def likely_after(said: str) -> dict[str, float]:
+    """Probabilities of the next token once a reply has said this, likeliest first.
+
+    Where a value of JSON is due, they are those of single digits and `null`; after the 1 of such a value, of the 0 that
+    makes it a ten. Elsewhere it is a word.
+    """
+    if _VALUE_IS_DUE.search(said):
+        tokens = [*"0123456789", "null", '"']
+    elif _VALUE_IS_DUE.search(said.removesuffix("1")) and said.endswith("1"):
+        tokens = [*"0,}"]
+    else:
+        return {"Well": 0.5, "So": 0.25}
+    draw = random.Random(derive(said))
+    drawn = {token: draw.random() ** 2 for token in tokens}
+    total = sum(drawn.values())
+    return {token: drawn[token] / total for token in sorted(tokens, key=drawn.__getitem__, reverse=True)}
+
+
+def _logprobs(begun: str, text: str, top: int) -> dict[str, Any]:
+    """What is said of each token of a reply that went on from `begun`."""
+    said, content = begun, list[dict[str, Any]]()
+    for token in _TOKEN.findall(text):
+        likely = {**likely_after(said)}
+        told = [_told(each, likely[each]) for each in likely][:top]
+        content.append({**_told(token, likely.get(token, 0.01)), "top_logprobs": told})
+        said += token
+    return {"content": content}
+
+
+def _told(token: str, probability: float) -> dict[str, Any]:
+    return {"token": token, "bytes": [*token.encode()], "logprob": math.log(probability)}
+
+
 class FakeServer:
     """The server, in a thread of its own while the `with` block lasts.
 
@@ -139,11 +190,14 @@ class FakeServer:
     ...     check_backend(OpenAICompatible("m", f"{server.url}/v1"))
     """
 
-    def __init__(self, behavior: Behavior | None = None, *, delay: float = 0.0, port: int = 0) -> None:
+    def __init__(
+        self, behavior: Behavior | None = None, *, logprobs: bool = True, delay: float = 0.0, port: int = 0
+    ) -> None:
         """A server that starts with the `with` block.
 
         Args:
             behavior: what happens to a request; None answers them all.
+            logprobs: whether it gives log-probabilities to those who ask for them.
             delay: seconds before each answer.
             port: 0 takes a free one.
         """
@@ -151,6 +205,7 @@ class FakeServer:
         self.most_at_once = 0
         self.port = port
         self.behavior = behavior or properly
+        self._logprobs = logprobs
         self._delay = delay
         self._at_once = 0
         self._schema: dict[str, Any] | None = None
@@ -226,10 +281,15 @@ class FakeServer:
 
     def _proper(self, request: Request) -> Reply:
         text, reason = judgment(self._schema) if self._schema else "Hello.", "stop"
-        if request.max_tokens < _REPLY_TOKENS:
+        if request.begun:
+            text, reason = next(iter(likely_after(request.begun))), "length"
+        elif request.max_tokens < _REPLY_TOKENS:
             text, reason = text[: len(text) // 2], "length"
         if request.path == "/v1/chat/completions":
-            return Reply(body=completion(text, reason))
+            answer = completion(text, reason)
+            if request.body.get("logprobs") and self._logprobs:
+                answer["choices"][0]["logprobs"] = _logprobs(request.begun, text, request.body["top_logprobs"])
+            return Reply(body=answer)
         if request.path == "/api/chat":
             message = {"role": "assistant", "content": text}
             counts = {"prompt_eval_count": 100, "eval_count": _REPLY_TOKENS}

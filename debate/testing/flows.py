@@ -10,11 +10,14 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from debate.backends.scripted import estimated_usage
 from debate.evaluation import Evaluation
-from debate.flow import Call, CallFunction, Completion, Flow, Gather, Generate, Recall, Request
+from debate.flow import Call, CallFunction, Completion, Flow, Gather, Generate, ReadOut, Recall, Request
 from debate.hashing import derive
 from debate.journal import Address, Answer, CallKey
-from debate.types import Failure, Memory
+from debate.parsing.places import value_spans
+from debate.scoring.distributions import distribution_of
+from debate.types import Failure, LabelDistribution, Memory
 
 if TYPE_CHECKING:  # it loads SQLAlchemy
     from debate.store.workers import Others
@@ -73,10 +76,12 @@ def _called(request: CallFunction) -> Any:
         return Failure("raised", f"{type(error).__name__}: {error}")
 
 
-def reply_for(call: Generate | Call) -> str:
+def reply_for(call: Generate | Call) -> Any:
     """A well-formed reply to a call: JSON under its schema, drawn by its seed; a digit where it has no schema.
 
-    The same call gets the same reply in every process. Serves `drive` and `Scripted` alike.
+    A call with a read-out is answered with a `Completion` that has a distribution for each place, drawn by its seed
+    too; every other one with a text. The same call gets the same reply in every process. Serves `drive` and `Scripted`
+    alike.
 
     Raises:
         ValueError: for a schema with a pattern that neither words nor the labels shown can match.
@@ -88,10 +93,31 @@ def reply_for(call: Generate | Call) -> str:
     if isinstance(call, Call):
         seed = call.seed
     else:
-        seed = derive(call.prompt.messages(), list(call.sample_key), call.attempt)
+        read_out = () if call.read_out is None else (call.read_out.encoded(),)
+        seed = derive(call.prompt.messages(), list(call.sample_key), call.attempt, *read_out)
+    text = _text_for(call, seed)
+    return text if call.read_out is None else _read_out(call, call.read_out, text, seed)
+
+
+def _text_for(call: Generate | Call, seed: int) -> str:
+    if call.read_out is not None and call.read_out.continuations:
+        return ""
     if call.schema is None:
         return str(random.Random(seed).randint(0, 9))
     return json.dumps(write_value(call.schema, seed, [*call.info.get("labels", ())]))
+
+
+def _read_out(call: Generate | Call, read_out: ReadOut, text: str, seed: int) -> Completion:
+    draw, places = random.Random(seed), read_out.continuations or value_spans(text)
+    distributions = tuple(_distribution(read_out.labels, draw) for _ in places)
+    return Completion(text, usage=estimated_usage(call, text), distributions=distributions)
+
+
+def _distribution(labels: Sequence[str], draw: random.Random) -> LabelDistribution:
+    """Some probability for each label, and at most a tenth of it for anything else."""
+    drawn = {label: draw.random() for label in labels}
+    share = draw.uniform(0.9, 1.0) / sum(drawn.values())
+    return distribution_of({label: weight * share for label, weight in drawn.items()})
 
 
 def write_value(schema: Mapping[str, Any], seed: int = 0, labels: Sequence[str] = ()) -> Any:

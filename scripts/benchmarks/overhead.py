@@ -122,7 +122,7 @@ def unit_of(evaluator: DebateEvaluator, script: Callable[[Call], str]) -> Unit:
             "delimiter": word, "labels": list(LABELS),
         }  # fmt: skip
         head: list[Step] = [
-            (SYSTEM, system_context(evaluator.components, CELL_SCALE, today, form.stated_parts)),
+            (SYSTEM, system_context(evaluator.components, CELL_SCALE, today, form)),
             (TASK, task_context(task, ordering, 0)),
         ]
         prompts.append([*head, *turns[:n], (AGENT, agent)])

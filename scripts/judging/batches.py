@@ -10,19 +10,57 @@ from __future__ import annotations
 import multiprocessing
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from queue import Full
 from random import Random
 from typing import Any, cast
 
 import numpy as np
 
+from judging.forms import Text, texts
 from judging.samples import LABELS, Sample, judge_profile, make_sample
 from judging.talk import PERSONAS, say
 from judging.world import Question, Reply, make_question
 
-Row = tuple[list[int], list[int]]
-"""Ids, and the same ids where they are learnt, -100 elsewhere."""
+Batch = tuple[Any, Any, Any]
+"""Ids (B, T); how much each counts as a target (B, T), 0 where it is not learnt; the index of the one before (B, T)."""
+
+
+@dataclass
+class Row:
+    """Token ids as a tree: texts with a common beginning share it, and each attends to its own past alone.
+
+    A row of one text is a tree without branches.
+    """
+
+    ids: list[int] = field(default_factory=list[int])
+    weights: list[float] = field(default_factory=list[float])
+    """How much a token counts as a target; 0 where it is not learnt."""
+    before: list[int] = field(default_factory=list[int])
+    """Index of the token before each; -1 for the first."""
+
+    def add(self, ids: Sequence[int], weights: Sequence[float]) -> None:
+        """One text, from its beginning. Of tokens that it shares with others, the larger weight counts."""
+        at = -1
+        for token, weight in zip(ids, weights, strict=True):
+            found = self._next.get((at, token))
+            if found is None:
+                found = self._next[at, token] = len(self.ids)
+                self.ids.append(token)
+                self.weights.append(weight)
+                self.before.append(at)
+            self.weights[found] = max(self.weights[found], weight)
+            at = found
+
+    @cached_property
+    def _next(self) -> dict[tuple[int, int], int]:
+        return {}
+
+    @classmethod
+    def of(cls, ids: list[int], is_learnt: Sequence[bool]) -> Row:
+        """A row of one text."""
+        return cls(ids, [float(each) for each in is_learnt], list(range(-1, len(ids) - 1)))
 
 
 class Encoder:
@@ -46,11 +84,14 @@ class Encoder:
         """The text of some tokens."""
         return cast("str", self._tokenizer.decode(list(ids)))
 
-    def row(self, sample: Sample) -> Row:
-        """The prompt unlearnt, the reply and its end learnt."""
-        prompt = self._splice.encode(sample.prompt)
-        reply = [*self._encode(sample.reply), self._end]
-        return prompt + reply, [-100] * len(prompt) + reply
+    def row(self, sample: Sample, asked: Sequence[Text] | None = None) -> Row:
+        """The prompt, and what is to follow it: all forms of the reply, or `asked` alone."""
+        prompt, row = self._splice.encode(sample.prompt), Row()
+        for text in texts(sample) if asked is None else asked:
+            before = prompt + self._encode(text.before)
+            learnt = [*self._encode(text.learnt), *([self._end] if text.ends else [])]
+            row.add(before + learnt, [0.0] * len(before) + [text.weight] * len(learnt))
+        return row
 
     def n_working(self, sample: Sample) -> int:
         """How many tokens of the reply come before its candidates."""
@@ -59,7 +100,7 @@ class Encoder:
     def drill(self, random: Random, length: int) -> Row:
         """About `length` tokens of questions and their working."""
         ids: list[int] = []
-        labels: list[int] = []
+        learnt: list[bool] = []
         while len(ids) < length:
             question = make_question(random)
             if question.kind == "rule":
@@ -67,13 +108,13 @@ class Encoder:
             asked = [*self._question, *self._encode(question.x), *self._opening]
             done = self._encode(question.working(question.answer))
             ids += asked + done
-            labels += [-100] * len(asked) + done
-        return ids, labels
+            learnt += [False] * len(asked) + [True] * len(done)
+        return Row.of(ids, learnt)
 
     def verdicts(self, random: Random, length: int) -> Row:
         """About `length` tokens of replies without their prompts, of which the verdicts are learnt."""
         ids: list[int] = []
-        labels: list[int] = []
+        learnt: list[bool] = []
         while len(ids) < length:
             question, agent = _plain(make_question(random)), random.randrange(3)
             belief = random.choice((question.answer, random.choice(question.replies).value))
@@ -82,10 +123,9 @@ class Encoder:
             encoded = self._tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
             starts = _ends_of_values(text, [reply.value for reply in question.replies])
             ids += [*self._agents[agent], *encoded["input_ids"]]
-            labels += [-100] * len(self._agents[agent])
-            offsets = encoded["offset_mapping"]
-            labels += [i if at in starts else -100 for i, (at, _) in zip(encoded["input_ids"], offsets, strict=True)]
-        return ids, labels
+            learnt += [False] * len(self._agents[agent])
+            learnt += [at in starts for at, _ in encoded["offset_mapping"]]
+        return Row.of(ids, learnt)
 
 
 @dataclass(frozen=True)
@@ -109,24 +149,22 @@ def mixture(progress: float) -> Mixture:
     return Mixture(alone=0.4, working=0.04, verdicts=0.16)
 
 
-def batches(
-    encoder: Encoder, random: Random, n_tokens: int, progress: Callable[[], float]
-) -> Iterator[tuple[Any, Any]]:
-    """Endless padded batches of about `n_tokens`, ids and labels (B, T)."""
+def batches(encoder: Encoder, random: Random, n_tokens: int, progress: Callable[[], float]) -> Iterator[Batch]:
+    """Endless padded batches of about `n_tokens`."""
     while True:
         mixed = mixture(progress())
         rows = [encoder.row(make_sample(random, alone=mixed.alone)) for _ in range(192)]
-        rows.sort(key=lambda row: len(row[0]))
-        made: list[tuple[Any, Any]] = []
+        rows.sort(key=lambda row: len(row.ids))
+        made: list[Batch] = []
         while rows:
             batch = [rows.pop()]
-            while rows and (len(batch) + 1) * len(batch[0][0]) <= n_tokens:
+            while rows and (len(batch) + 1) * len(batch[0].ids) <= n_tokens:
                 batch.append(rows.pop())
-            made.append(_padded(batch))
+            made.append(padded(batch))
         n_all = len(made) / (1 - mixed.working - mixed.verdicts)
         for drill, part in ((encoder.drill, mixed.working), (encoder.verdicts, mixed.verdicts)):
             for _ in range(round(n_all * part)):
-                made.append(_padded([drill(random, 120) for _ in range(max(1, n_tokens // 140))]))
+                made.append(padded([drill(random, 120) for _ in range(max(1, n_tokens // 140))]))
         random.shuffle(made)
         yield from made
 
@@ -147,14 +185,17 @@ def _plain(question: Question) -> Question:
     return replace(question, replies=tuple(Reply(value, value, "plain") for value in values))
 
 
-def _padded(rows: list[Row]) -> tuple[Any, Any]:
-    width = max(len(ids) for ids, _ in rows)
+def padded(rows: list[Row]) -> Batch:
+    """Rows as one batch."""
+    width = max(len(row.ids) for row in rows)
     ids = np.zeros((len(rows), width), dtype=np.int64)
-    labels = np.full((len(rows), width), -100, dtype=np.int64)
-    for i, (row, learnt) in enumerate(rows):
-        ids[i, : len(row)] = row
-        labels[i, : len(row)] = learnt
-    return ids, labels
+    weights = np.zeros((len(rows), width), dtype=np.float32)
+    before = np.tile(np.arange(-1, width - 1), (len(rows), 1))
+    for i, row in enumerate(rows):
+        ids[i, : len(row.ids)] = row.ids
+        weights[i, : len(row.ids)] = row.weights
+        before[i, : len(row.ids)] = row.before
+    return ids, weights, before
 
 
 def in_background(folder: str, seed: str, n_tokens: int) -> tuple[Any, Any]:

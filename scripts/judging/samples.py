@@ -30,10 +30,15 @@ _ORDERING = Ordering(LABELS, ((0, 1, 2, 3),) * len(PERSONAS))
 
 @dataclass(frozen=True)
 class Sample:
-    """A prompt and the JSON text that should follow it."""
+    """A prompt and what should be said after it."""
 
     prompt: Prompt
-    reply: str
+    said: Said
+
+    @property
+    def reply(self) -> str:
+        """The JSON text that should follow the prompt, in the named form."""
+        return self.said.reply(LABELS)
 
 
 @cache
@@ -59,7 +64,7 @@ def make_sample(random: Random, *, alone: float = 0.45) -> Sample:
     memories = _memories(random, question, has_rule=remembers[agent])
     target = _target(question, said, agent, is_first=n_heard < 3, knows=remembers[agent])
     prompt = _prompts(question).prompt(agent, [_turn(t, one) for t, (one, _) in enumerate(said)], memories)
-    return Sample(prompt, target.reply(LABELS))
+    return Sample(prompt, target)
 
 
 Heard = list[tuple[Said, str | None]]

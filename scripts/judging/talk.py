@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from typing import Any, Literal
 
 from judging.world import Question, Reply
 
+Style = Literal["named", "compact", "none"]
+"""How a reply says its scores: by name, in the order of the components, or not at all."""
 PERSONAS = ("Critic", "Supporter", "Neutral Observer")
 COMPONENTS = ("accuracy", "relevance", "completeness")
 _WORDS = {
@@ -33,13 +36,23 @@ class Said:
     scores: tuple[tuple[int, ...], ...]
     """(J, K)"""
 
-    def reply(self, labels: tuple[str, ...]) -> str:
+    def reply(self, labels: tuple[str, ...], style: Style = "named") -> str:
         """The JSON text in the order of the schema, without white space."""
         candidates = {
-            label: {"comment": comment, "scores": dict(zip(COMPONENTS, scores, strict=True))}
+            label: {"comment": comment} | _scores(scores, style)
             for label, comment, scores in zip(labels, self.comments, self.scores, strict=True)
         }
         return json.dumps({"overall": self.overall, "candidates": candidates}, separators=(",", ":"))
+
+
+def _scores(scores: tuple[int, ...], style: Style) -> dict[str, Any]:
+    match style:
+        case "named":
+            return {"scores": dict(zip(COMPONENTS, scores, strict=True))}
+        case "compact":
+            return {"scores": scores}
+        case "none":
+            return {}
 
 
 def verdict(value: str, belief: str | None) -> str:

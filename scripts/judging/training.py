@@ -20,9 +20,10 @@ from typing import Any
 
 from debate import bundled_judge
 from debate.bundled_judge import FILE
-from judging.batches import Encoder, in_background
+from judging.batches import Batch, Encoder, in_background, padded
+from judging.forms import by_form, texts
 from judging.samples import Sample, make_sample
-from judging.tokens import train_tokenizer
+from judging.tokens import train_tokenizer, with_pieces
 
 _MARKS = re.compile(r"<\|\w+\|>")
 
@@ -42,12 +43,18 @@ class Plan:
     """In one batch."""
     rate: float = 2e-3
     threads: int = 2
+    start: Path | None = None
+    """Folder of a model that is taught on, with its tokenizer, instead of a new one."""
 
 
 def make_model(tokenizer: Any, plan: Plan) -> Any:
-    """A Llama with heads of 32."""
+    """A Llama with heads of 32, or the one to start from with room for the tokenizer's pieces."""
     from transformers import LlamaConfig, LlamaForCausalLM
 
+    if plan.start is not None:
+        model: Any = LlamaForCausalLM.from_pretrained(plan.start)
+        model.resize_token_embeddings(len(tokenizer))
+        return model
     heads = plan.hidden // 32
     return LlamaForCausalLM(
         LlamaConfig(
@@ -67,16 +74,26 @@ def make_model(tokenizer: Any, plan: Plan) -> Any:
     )
 
 
-def make_tokenizer(seed: int) -> Any:
-    """A tokenizer for the texts of 4,000 samples."""
-    random = Random(f"tokenizer-{seed}")
-    texts: list[str] = ["system\n", "\n", "user\n", "assistant\n"] * 4000
+def make_tokenizer(plan: Plan) -> Any:
+    """A tokenizer for the texts of 4,000 samples; or the one to start from, with pieces for replies that it lacks."""
+    random = Random(f"tokenizer-{plan.seed}")
+    if plan.start is not None:
+        models: Any = import_module("transformers")
+        samples = [make_sample(random) for _ in range(400)]
+        forms = [[text.learnt for text in texts(sample) if text.ends] for sample in samples]
+        kept = [text for sample in samples for text in (*_pieces(sample), sample.reply)]
+        return with_pieces(models.AutoTokenizer.from_pretrained(plan.start), [t for each in forms for t in each], kept)
+    found: list[str] = ["system\n", "\n", "user\n", "assistant\n"] * 4000
     for _ in range(4000):
         sample = make_sample(random)
-        for block in (*sample.prompt.system, *sample.prompt.user):
-            texts += [part for segment in block for part in _MARKS.split(segment.text)]
-        texts.append(sample.reply)
-    return train_tokenizer(texts, vocabulary=768)
+        found += [*_pieces(sample), *(text.learnt for text in texts(sample) if text.ends)]
+    return train_tokenizer(found, vocabulary=800)
+
+
+def _pieces(sample: Sample) -> list[str]:
+    """The texts of a prompt between its marks."""
+    blocks = (*sample.prompt.system, *sample.prompt.user)
+    return [part for block in blocks for segment in block for part in _MARKS.split(segment.text)]
 
 
 def train(plan: Plan, is_stopped: Callable[[], bool] = lambda: False) -> None:
@@ -89,7 +106,7 @@ def train(plan: Plan, is_stopped: Callable[[], bool] = lambda: False) -> None:
     torch.manual_seed(plan.seed)  # pyright: ignore[reportUnknownMemberType]
     plan.folder.mkdir(parents=True, exist_ok=True)
     if not (plan.folder / "tokenizer.json").is_file():
-        make_tokenizer(plan.seed).save_pretrained(plan.folder)
+        make_tokenizer(plan).save_pretrained(plan.folder)
     tokenizer = models.AutoTokenizer.from_pretrained(plan.folder)
     model = make_model(tokenizer, plan).to(plan.device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=plan.rate, betas=(0.9, 0.98), weight_decay=0.05, fused=True)
@@ -98,7 +115,7 @@ def train(plan: Plan, is_stopped: Callable[[], bool] = lambda: False) -> None:
     queue, shared = in_background(str(plan.folder), f"train-{plan.seed}-{step}", plan.tokens)
     encoder, started, saved, losses = Encoder(tokenizer), time.monotonic() - spent, time.monotonic(), list[float]()
     while not is_stopped() and (progress := _progress(plan, step, time.monotonic() - started)) < 1:
-        shared.value = progress
+        shared.value = progress if plan.start is None else max(progress, 0.7)
         for group in optimizer.param_groups:
             group["lr"] = plan.rate * min(1, (step + 1) / 60) * (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * progress)))
         losses.append(_step(model, optimizer, queue.get(), plan.device))
@@ -106,10 +123,10 @@ def train(plan: Plan, is_stopped: Callable[[], bool] = lambda: False) -> None:
         if step % 100 == 0:
             seconds = time.monotonic() - started
             _say(f"step {step}  {seconds:.0f} s  loss {sum(losses[-100:]) / 100:.4f}")
-        if time.monotonic() - saved > 150:
+        if time.monotonic() - saved > 300:
             saved = time.monotonic()
             _save(plan, model, optimizer, step, saved - started)
-            _say(json.dumps(held_out(model, encoder, plan.device, 96)))
+            _say(json.dumps(held_out(model, encoder, plan.device, 64)))
     _save(plan, model, optimizer, step, time.monotonic() - started)
     if is_stopped():
         _say(f"stopped at step {step}; the same command goes on from there")
@@ -121,13 +138,15 @@ def _progress(plan: Plan, step: int, seconds: float) -> float:
     return step / plan.steps if plan.minutes is None else seconds / (60 * plan.minutes)
 
 
-def _step(model: Any, optimizer: Any, batch: tuple[Any, Any], device: str) -> float:
+def _step(model: Any, optimizer: Any, batch: Batch, device: str) -> float:
     torch: Any = import_module("torch")
-    ids, labels = (torch.from_numpy(each).to(device) for each in batch)  # (B, T)
-    hidden = model.model(input_ids=ids, use_cache=False).last_hidden_state[:, :-1]  # (B, T-1, H)
-    target = labels[:, 1:]
-    is_learnt = target != -100
-    loss = torch.nn.functional.cross_entropy(model.lm_head(hidden[is_learnt]), target[is_learnt])
+    ids, weights, before = (torch.from_numpy(each).to(device) for each in batch)  # (B, T)
+    hidden = _hidden(model, ids, before)  # (B, T, H)
+    rows, places = (weights > 0).nonzero(as_tuple=True)
+    weight = weights[rows, places]
+    logits = model.lm_head(hidden[rows, before[rows, places]])
+    losses = torch.nn.functional.cross_entropy(logits, ids[rows, places], reduction="none")
+    loss = (losses * weight).sum() / weight.sum()
     optimizer.zero_grad(set_to_none=True)
     loss.backward()
     torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -135,21 +154,44 @@ def _step(model: Any, optimizer: Any, batch: tuple[Any, Any], device: str) -> fl
     return float(loss.item())
 
 
-def held_out(model: Any, encoder: Encoder, device: str, n: int) -> dict[str, float]:
-    """Share of fresh samples whose next tokens, given the ideal ones before, are all right; by sort of question."""
-    import torch
+def _hidden(model: Any, ids: Any, before: Any) -> Any:
+    """The last hidden states (B, T, H) of rows that are trees: each token attends to those on its way to the root."""
+    torch: Any = import_module("torch")
+    n = ids.shape[1]
+    if bool((before == torch.arange(-1, n - 1, device=ids.device)).all()):
+        return model.model(input_ids=ids, use_cache=False).last_hidden_state
+    sees = torch.zeros((*ids.shape, n), dtype=torch.bool, device=ids.device)  # (B, T, T)
+    depth = torch.zeros_like(ids)
+    every = torch.arange(len(ids), device=ids.device)
+    for t in range(n):
+        if t:
+            sees[:, t] = sees[every, before[:, t]]
+            depth[:, t] = depth[every, before[:, t]] + 1
+        sees[:, t, t] = True
+    mask = torch.zeros(sees.shape, device=ids.device).masked_fill_(~sees, torch.finfo(torch.float32).min)
+    return model.model(
+        input_ids=ids, attention_mask=mask[:, None], position_ids=depth, use_cache=False
+    ).last_hidden_state
 
+
+def held_out(model: Any, encoder: Encoder, device: str, n: int) -> dict[str, float]:
+    """Share of fresh samples whose next tokens, given the ideal ones before, are all right.
+
+    Of the named reply also by sort of question; of the cells, the share of single scores.
+    """
+    torch: Any = import_module("torch")
     random, hits = Random("held-out"), defaultdict[str, list[bool]](list)
     for _ in range(n):
         sample = make_sample(random)
-        ids, labels = (torch.tensor([each], device=device) for each in encoder.row(sample))
-        with torch.no_grad():
-            guessed = model(input_ids=ids, use_cache=False).logits[0, :-1].argmax(-1)
-        target = labels[0, 1:]
-        right = (guessed == target) | (target == -100)
-        first = int((target != -100).nonzero()[0])
-        hits["reply"].append(bool(right.all()))
-        hits["working " + _sort_of(sample)].append(bool(right[: first + encoder.n_working(sample)].all()))
+        for name, asked in by_form(sample).items():
+            ids, weights, before = (torch.from_numpy(each).to(device) for each in padded([encoder.row(sample, asked)]))
+            places = weights[0].nonzero()[:, 0]
+            with torch.no_grad():
+                guessed = model.lm_head(_hidden(model, ids, before)[0, before[0, places]]).argmax(-1)
+            right = (guessed == ids[0, places]).tolist()
+            hits[name] += right if name in ("cells", "silent") else [all(right)]
+            if name == "named":
+                hits["working " + _sort_of(sample)].append(all(right[: encoder.n_working(sample)]))
     return {name: round(sum(each) / len(each), 3) for name, each in sorted(hits.items())}
 
 

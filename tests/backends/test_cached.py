@@ -15,7 +15,7 @@ from debate.errors import CallError
 from debate.flow import Block, Completion, Prompt, Segment
 from debate.store import Store
 from debate.testing import Recorder, reply_for
-from debate.types import Sampling, Usage
+from debate.types import LabelDistribution, Sampling, Usage
 from tests.small_flows import debates, plain, tasks
 
 
@@ -154,3 +154,14 @@ def test_a_failure_is_told_to_all_who_asked_and_not_kept() -> None:
     first, later = asyncio.run(both())
     assert all(isinstance(each, CallError) for each in first)
     assert (later, len(tries)) == ("now", 2)
+
+
+def test_a_cached_reply_has_what_was_read_out_and_a_cache_reads_labels_where_its_backend_does() -> None:
+    said = Completion("{}", distributions=(LabelDistribution({"7": 0.25, "8": 0.75}, 0.9),))
+
+    async def twice() -> list[Completion]:
+        backend = Cached(Scripted(lambda call: said), Memory())
+        assert backend.reads_labels
+        return [await backend.generate(call()) for _ in range(2)]
+
+    assert [found.distributions for found in asyncio.run(twice())] == [said.distributions] * 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,9 +11,9 @@ import pytest
 from debate import Engine, Sampling, Task
 from debate.backends import Call, Scripted
 from debate.errors import BackendUnavailableError, CallError
-from debate.flow import Block, Completion, Prompt, Segment
+from debate.flow import Block, Completion, Prompt, ReadOut, Segment
 from debate.testing import Recorder, reply_for
-from debate.types import Usage
+from debate.types import LabelDistribution, Usage
 from tests.small_flows import debates
 
 BLOCK = Block([Segment("You are asked: ", is_content=False), Segment("why?", is_content=True)])
@@ -128,3 +129,28 @@ def test_a_script_that_returns_no_text_is_named_with_what_it_returned(answer: An
         asyncio.run(Scripted(forgetful).generate(CALL))
     assert caught.value.reason == "script_returned"
     assert f"forgetful returned {answer!r}, which is neither a text nor a Completion" in str(caught.value)
+
+
+SURE = LabelDistribution({"7": 1.0})
+CELLS = replace(CALL, read_out=ReadOut(("7", "8"), ((BLOCK,), (BLOCK, BLOCK))))
+
+
+def test_what_a_script_reads_out_is_passed_on() -> None:
+    completion = Completion("", distributions=(SURE, SURE))
+    assert asyncio.run(Scripted(lambda call: completion).generate(CELLS)) is completion
+
+
+@pytest.mark.parametrize("answer", ["7", Completion(""), Completion("", distributions=(SURE,) * 3)])
+def test_a_script_that_leaves_out_a_continuations_distribution_is_told_how_many_it_owes(answer: Any) -> None:
+    def forgetful(call: Call) -> Any:
+        return answer
+
+    with pytest.raises(CallError, match="not a Completion with 2 distributions, one for each continuation") as caught:
+        asyncio.run(Scripted(forgetful).generate(CELLS))
+    assert caught.value.reason == "script_returned"
+    assert "forgetful returned" in str(caught.value)
+
+
+def test_a_bare_text_has_no_distributions_where_the_reply_itself_is_read_out() -> None:
+    found = asyncio.run(Scripted(lambda call: '{"a": 7}').generate(replace(CALL, read_out=ReadOut(("7",)))))
+    assert (found.text, found.distributions) == ('{"a": 7}', ())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from itertools import permutations
 from typing import Any
 
@@ -14,13 +15,15 @@ from hypothesis import strategies as st
 from debate import CallbackEvaluator, CrossEvaluator, DebateEvaluator, Engine, Task, ValueEvaluator, VoteEvaluator
 from debate.backends import Call, Scripted
 from debate.errors import ConfigError, TaskError
-from debate.evaluation import Evaluation
+from debate.evaluation import Evaluation, abstained_cells, failed, why_unscored
 from debate.evaluators.base import Evaluator
+from debate.evaluators.ensemble import scatter_candidates
 from debate.flow import Generate
 from debate.parsing.values import NumberLine
 from debate.scorers import ERRORS
+from debate.scoring.distributions import expectation_of
 from debate.testing import Recorder
-from debate.types import Candidate, Failure, Scale
+from debate.types import Candidate, Failure, LabelDistribution, Scale, SilentReadout, Transcript, Turn
 from tests.judges import judged, shown, text_of, worth
 
 NAMES = ("a", "b", "c")
@@ -203,3 +206,31 @@ def test_settings_that_cannot_work_are_named(options: dict[str, Any], field: str
     with pytest.raises(ConfigError) as refused:
         CrossEvaluator(**told)
     assert refused.value.field == field
+
+
+def test_what_was_read_out_of_some_candidates_is_none_of_the_others_doing() -> None:
+    cells = ((LabelDistribution({"7": 1.0}),), (LabelDistribution({"null": 1.0}),))  # (J, K)
+    scores = expectation_of(cells)
+    turn = Turn(round=0, agent="a", labels={"A": 1, "B": 0}, scores=scores, distributions=cells, comments=("", ""))
+    silent = (SilentReadout(agent="a", scores=scores, distributions=cells),)
+    of_two = replace(
+        failed("t", "debate", 2, Failure("f", "m")),
+        tensor=scores[None, None],
+        agents=("a",),
+        components=("c",),
+        p_best=np.array([1.0, 0.0]),
+        before=silent,
+        after=silent,
+        transcript=Transcript((turn,)),
+    )
+    wide = scatter_candidates(of_two, [2, 0], 3)
+    (said,) = wide.transcript
+    assert [why_unscored(said, j, 0) for j in range(3)] == ["abstained", "not_shown", None]
+    assert wide.spread is not None
+    np.testing.assert_array_equal(wide.spread[0, 0, :, 0], [np.nan, np.nan, 0.0])
+    assert wide.p_best is not None
+    assert wide.p_best.tolist() == [0.0, 0.0, 1.0]
+    for (each,) in (wide.before, wide.after):
+        np.testing.assert_array_equal(each.scores[:, 0], [np.nan, np.nan, 7.0])
+        assert (each.distributions[2], each.distributions[0]) == cells
+    assert abstained_cells(wide) == (1, 2)

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
+from alembic.operations import Operations
 from sqlalchemy import create_engine, text
 
 from debate.errors import ConfigError, StoreError
@@ -133,6 +134,8 @@ def test_labels_of_an_earlier_store_are_read_anew(tmp_path: Path) -> None:
         connection.execute("ALTER TABLE evaluations DROP COLUMN verdict")
         connection.execute("ALTER TABLE evaluations DROP COLUMN chance")
         connection.execute("ALTER TABLE evaluations ADD COLUMN best INTEGER")
+        for table, column in (("calls", "distributions"), ("evaluations", "cells"), ("evaluations", "abstained")):
+            connection.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
         connection.execute("DROP TABLE shards")
         connection.execute("DROP TABLE workers")
         connection.execute("UPDATE alembic_version SET version_num = '0002'")
@@ -177,6 +180,22 @@ def test_a_model_that_is_called_as_a_reader_was_recorded_keeps_its_name() -> Non
     migration: Any = import_module("debate.store.migrations.versions.0002_texts")
     models = {"models": {"judge": "x1", "NumberLine(low=0.0, high=10.0)": "y"}}
     assert migration._as_now(models) == models
+
+
+def test_templates_that_print_the_same_are_renamed_in_the_identity_of_runs(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    migration: Any = import_module("debate.store.migrations.versions.0005_distributions")
+    monkeypatch.setattr(migration, "TEMPLATES", {"old": "new"})
+    with Store(url) as store:
+        store.run("r", {"evaluator": {"templates": {"debate": "old"}, "more": ["old", "own", 3, None]}}).close()
+    engine = connect(normalize_url(url))
+    with engine.begin() as connection, Operations.context(MigrationContext.configure(connection)):
+        migration._rename_templates()
+    engine.dispose()
+    with Store(url) as store:
+        found = store.read().identity["evaluator"]
+    assert found == {"templates": {"debate": "new"}, "more": ["new", "own", 3, None]}
 
 
 def test_a_damaged_store_of_the_first_version_is_refused_and_left_as_it_is(tmp_path: Path) -> None:

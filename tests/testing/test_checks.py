@@ -33,7 +33,7 @@ from debate.evaluators.base import Evaluator, Footprint
 from debate.flow import Call, Completion, Flow, RunContext, generate
 from debate.testing import FakeServer, check_backend, check_evaluator, reply_for
 from debate.testing.fake_server import Reply, Request, failing
-from debate.types import Failure, Usage
+from debate.types import Failure, LabelDistribution, Usage
 from tests.small_flows import FlowEvaluator, ask, number_in, scored
 
 PAIR = Profile("pair", (Persona("A", "You judge."), Persona("B", "You judge.")), (Component("truth", "Is it true?"),))
@@ -163,7 +163,9 @@ def refusal() -> Completion:
 
 def says_all(call: Call) -> Completion:
     is_short = (call.sampling.max_tokens or 9) < 5
-    return Completion(reply_for(call), "length" if is_short else "stop", Usage(10, 0, 5, 1))
+    said = reply_for(call)
+    read = said if isinstance(said, Completion) else Completion(said)
+    return replace(read, finish_reason="length" if is_short else "stop", usage=Usage(10, 0, 5, 1))
 
 
 def test_a_backend_that_keeps_the_contract_passes() -> None:
@@ -186,6 +188,25 @@ def not_json(call: Call) -> Completion:
 
 def beyond(call: Call) -> Completion:
     return replace(says(call), text='{"comment": "", "score": 11}')
+
+
+def read_out_anew(change: Callable[[LabelDistribution], LabelDistribution]) -> Script:
+    """A script that reads labels, and a change to each distribution."""
+
+    def script(call: Call) -> Completion:
+        said = says(call)
+        return replace(said, distributions=tuple(map(change, said.distributions)))
+
+    return script
+
+
+def talkative(call: Call) -> Completion:
+    return replace(said, text=said.text or "7") if (said := says(call)).distributions else said
+
+
+def forgetful(call: Call) -> Completion:
+    is_reply = call.read_out is not None and not call.read_out.continuations
+    return replace(says(call), distributions=()) if is_reply else says(call)
 
 
 async def holds_on(call: Call) -> Completion:
@@ -214,6 +235,11 @@ FAULTY: list[tuple[Script, str]] = [
     (not_json, "answered with JSON"),
     (beyond, "bounds"),
     (never_cut, "length"),
+    (talkative, "nothing is said"),
+    (forgetful, "there are 1, and 0 distributions"),
+    (read_out_anew(lambda each: LabelDistribution({"x": 1.0})), "those of labels"),
+    (read_out_anew(lambda each: LabelDistribution({"7": 0.5})), "sum to 1"),
+    (read_out_anew(lambda each: replace(each, mass=1.5)), "the mass is a probability"),
     (holds_on, "CancelledError"),
     (says_all, "raises CallError"),
 ]

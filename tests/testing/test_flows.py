@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
@@ -9,12 +10,29 @@ import pytest
 
 from debate import DebateEvaluator, Engine, Task, ValueEvaluator, VoteEvaluator
 from debate.backends import Scripted
-from debate.flow import Flow, Gather, Generate, Prompt, Recall, Request, RunContext, call_function, gather, recall
+from debate.flow import (
+    Block,
+    Completion,
+    Flow,
+    Gather,
+    Generate,
+    Prompt,
+    ReadOut,
+    Recall,
+    Request,
+    RunContext,
+    Segment,
+    call_function,
+    gather,
+    generate,
+    recall,
+)
 from debate.jobs.run import RunListener
 from debate.parsing.schema import bounded_text, number_in, object_of
-from debate.testing import Recorder, SilentListener, drive, reply_for
+from debate.runtime.runner import Runner
+from debate.testing import DictJournal, Recorder, SilentListener, drive, reply_for
 from debate.types import Failure, Memory
-from tests.small_flows import gathers, tasks
+from tests.small_flows import FlowEvaluator, gathers, scored, tasks
 
 RUN = RunContext(seed=1)
 
@@ -96,6 +114,47 @@ def test_a_reply_follows_its_schema_and_the_calls_seed() -> None:
         assert reply["kind"] in ("a", "b")
         assert reply["sure"] in (True, False)
         assert set(reply["list"]) <= {1, 2} and reply["list"]
+
+
+LABELS = (*map(str, range(11)), "null")
+
+
+def continued(*texts: str) -> ReadOut:
+    return ReadOut(LABELS, tuple((Block([Segment(text, is_content=True)]),) for text in texts))
+
+
+def test_a_read_out_is_answered_with_a_distribution_for_each_place_drawn_by_the_seed() -> None:
+    schema = object_of({"text": bounded_text(40), "score": {"enum": [*range(11)]}, "list": {"enum": [[1, None]]}})
+    for read_out, places in ((continued("a", "b"), 2), (ReadOut(LABELS), 3)):
+        asked = [Generate(prompt=Prompt((), ()), schema=schema, read_out=read_out, sample_key=(n,)) for n in range(9)]
+        replies: list[Completion] = [*map(reply_for, asked)]
+        assert replies == [*map(reply_for, asked)]
+        assert len({str(reply.distributions) for reply in replies}) == len(asked)
+        for reply in replies:
+            assert len(reply.distributions) == places
+            assert bool(reply.text) == (places == 3)
+            for each in reply.distributions:
+                assert sum(each.probabilities.values()) == pytest.approx(1, abs=1e-5)
+                assert set(each.probabilities) <= set(LABELS)
+                assert 0.9 <= each.mass <= 1
+    assert reply_for(call(None)) in list("0123456789")
+
+
+def test_a_journal_keeps_what_was_read_out() -> None:
+    found: list[Completion | Failure] = []
+
+    def flow(task: Task, run: RunContext) -> Flow[Any]:
+        found.append((yield from generate(Generate(prompt=Prompt((), ()), read_out=continued("a")))))
+        return scored(task, 1.0)
+
+    journal, script = DictJournal(), Recorder()
+    for _ in range(2):
+        runner = Runner({"scripted": Scripted(script)}, RUN)
+        asyncio.run(runner.evaluate(FlowEvaluator(flow), tasks(1)[0], journal))
+    assert len(script.calls) == 1
+    assert found[0] == found[1]
+    assert isinstance(found[1], Completion)
+    assert len(found[1].distributions) == 1
 
 
 def test_a_pattern_that_cannot_be_met_is_refused_by_name() -> None:

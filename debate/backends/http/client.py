@@ -8,9 +8,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from debate.backends.base import Call, Capacity, check_is_chat
 from debate.backends.http.special_tokens import escape_special_tokens
@@ -22,6 +22,7 @@ from debate.net.retry import Retrier, RetryPolicy
 if TYPE_CHECKING:
     import httpx2
 
+T = TypeVar("T")
 log = logging.getLogger("debate")
 
 
@@ -86,9 +87,13 @@ class HTTPBackend(ABC):
             CallError, BackendUnavailableError: see `Retrier.call`.
         """
         messages, escaped = self._messages(call.prompt)
-        async with self._room:
-            completion = await self._retrier.call(lambda: self._ask(call, messages))
+        completion = await self._answered(lambda: self._ask(call, messages))
         return replace(completion, escaped_special_tokens=escaped) if escaped else completion
+
+    async def _answered(self, ask: Callable[[], Awaitable[T]]) -> T:
+        """The answer to one request, which holds a slot and is made again where that may help."""
+        async with self._room:
+            return await self._retrier.call(ask)
 
     def _messages(self, prompt: Prompt) -> tuple[list[dict[str, str]], int]:
         """The messages to send, and how many special tokens in them were escaped."""

@@ -2,25 +2,40 @@
 
 A schema is sent in the strictest form that the server supports (see `response_format`), and a parameter that it says it
 does not support is left out.
+
+Labels are read out of the likeliest tokens that the server gives (see `top_logprobs`). What it would say after a
+continuation it is asked by a last message of the assistant that it is to go on with. A server that begins a message of
+its own instead gives the labels hardly any probability, and they stay unscored for that reason.
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from dataclasses import replace
+from typing import Any, TypeVar
 
-from debate.backends.base import Call
+from debate.backends.base import READOUT_HINT, Call
 from debate.backends.http.client import HTTPBackend, count, log, mapping
 from debate.backends.http.response_format import ResponseFormat, response_format
-from debate.errors import ConfigError
-from debate.flow import Completion
+from debate.backends.http.special_tokens import escape_blocks
+from debate.backends.http.top_logprobs import Likely, Place, Token, places_of, read_labels, tokens_of
+from debate.errors import BackendUnavailableError, ConfigError
+from debate.flow import Block, Completion, Segment
 from debate.hashing import ById
 from debate.net.retry import RetryPolicy, TransportError
-from debate.types import Usage
+from debate.types import LabelDistribution, Sampling, Usage
+
+T = TypeVar("T")
+Chat = list[dict[str, str]]
 
 _UNSUPPORTED = re.compile(r"unsupported (?:parameter|value):? ['\"`](\w+)['\"`]", re.IGNORECASE)
+_MOST_TOP_LOGPROBS = 20
+"""What OpenAI and vLLM take at most."""
+_GOING_ON = {"continue_final_message": True, "add_generation_prompt": False}
+"""What vLLM's server needs to go on with the last message of the assistant; llama.cpp's does so by itself."""
 
 
 class OpenAICompatible(HTTPBackend):
@@ -37,6 +52,8 @@ class OpenAICompatible(HTTPBackend):
         structured: the form to send schemas in, one of `response_format.FORMS`; None finds out.
         extra_body: further fields for every request, such as {"chat_template_kwargs": {...}}.
     """
+
+    reads_labels = True
 
     def __init__(
         self,
@@ -55,6 +72,7 @@ class OpenAICompatible(HTTPBackend):
         self._structured = structured
         self.response_format = ResponseFormat(structured, self.base_url)
         self._renamed: dict[str, str | None] = {}
+        self._top_logprobs = _MOST_TOP_LOGPROBS
         self._extra_body = dict(extra_body or {})
 
     async def start(self) -> None:
@@ -70,49 +88,164 @@ class OpenAICompatible(HTTPBackend):
             self.response_format = ResponseFormat(self._structured, self.base_url)
         await super().start()
 
-    async def _ask(self, call: Call, messages: list[dict[str, str]]) -> Completion:
-        if call.schema is None:
-            return await self._adapted(call, messages, {})
-        schema = ById(call.schema)
-        return await self.response_format.answer(
-            lambda form: self._adapted(call, messages, response_format(schema, form))
+    async def generate(self, call: Call) -> Completion:
+        """Ask, again where that may help, and read out what the call asks for.
+
+        Raises:
+            CallError, BackendUnavailableError: see `Retrier.call`; the latter also where a server gives no
+                log-probabilities.
+        """
+        if (read_out := call.read_out) is None:
+            return await super().generate(call)
+        messages, escaped = self._messages(call.prompt)
+        if read_out.continuations:
+            continued = [escape_blocks(each) for each in read_out.continuations]
+            escaped += max(n for _, n in continued)
+            completion, places = Completion("", usage=Usage()), [Place(text) for text, _ in continued]
+        else:
+            completion, places = await self._answered(lambda: self._reply(call, messages, self._with_places))
+        read = await _side_by_side(self._read(call, messages, place) for place in places)
+        usage = sum((used for _, used in read), completion.usage)
+        distributions = tuple(distribution for distribution, _ in read)
+        return replace(
+            completion,
+            usage=replace(usage, calls=1),
+            distributions=distributions,
+            escaped_special_tokens=escaped,
         )
 
-    async def _adapted(self, call: Call, messages: list[dict[str, str]], form: dict[str, Any]) -> Completion:
+    async def _read(self, call: Call, messages: Chat, place: Place) -> tuple[LabelDistribution, Usage]:
+        """The distribution at one place, with as many requests as it takes."""
+        assert call.read_out is not None
+        reading, used = read_labels(call.read_out.labels), Usage()
+        begun = next(reading)
+        while True:
+            likely = place.known.get(begun)
+            if likely is None:
+                likely, usage = await self._likely_after(call, messages, place.said + begun)
+                used += usage
+            try:
+                begun = reading.send(likely)
+            except StopIteration as end:
+                return end.value, used
+
+    async def _likely_after(self, call: Call, messages: Chat, said: str) -> tuple[Likely, Usage]:
+        """What the model would say next, once it has said this."""
+        one_token = replace(call, sampling=Sampling(temperature=0.0, max_tokens=1), schema=None)
+        going_on = [*messages, {"role": "assistant", "content": said}]
+        return await self._answered(lambda: self._adapted(one_token, going_on, {}, self._likely))
+
+    async def _ask(self, call: Call, messages: Chat) -> Completion:
+        return await self._reply(call, messages, self._completion)
+
+    async def _reply(self, call: Call, messages: Chat, read: Callable[[Any], T]) -> T:
+        if call.schema is None:
+            return await self._adapted(call, messages, {}, read)
+        schema = ById(call.schema)
+        return await self.response_format.answer(
+            lambda form: self._adapted(call, messages, response_format(schema, form), read)
+        )
+
+    async def _adapted(self, call: Call, messages: Chat, form: dict[str, Any], read: Callable[[Any], T]) -> T:
         """One request, and again without each parameter that the server says it does not take."""
         while True:
-            parameters = self._parameters(call)
+            parameters = self._parameters(call, messages)
             try:
                 body = {"model": self.model, "messages": messages, **parameters, **form, **self._extra_body}
-                return self._completion(await self._post(call, body))
+                return read(await self._post(call, body))
             except TransportError as error:
-                named = _UNSUPPORTED.search(error.message) if error.status in (400, 422) else None
-                if named is None or named[1] not in parameters:
+                if error.status not in (400, 422) or not self._adapt(error, parameters):
                     raise
-                self._rename(named[1], error.message)
+
+    def _adapt(self, error: TransportError, parameters: Mapping[str, Any]) -> bool:
+        """Send no more what the server says that it does not take; False where it says nothing of the kind."""
+        said, unsupported = error.message, _UNSUPPORTED.search(error.message)
+        name = str(unsupported[1]) if unsupported else next((each for each in _GOING_ON if each in said), "")
+        if name in parameters:
+            self._rename(name, said)
+            return True
+        sent = parameters.get("top_logprobs", 0) if "logprobs" in said else 0
+        fewer = [n for n in map(int, re.findall(r"\b\d+\b", said)) if 0 < n < sent]
+        if fewer:
+            self._top_logprobs = min(self._top_logprobs, max(fewer))
+        return bool(fewer)
 
     def _rename(self, name: str, message: str) -> None:
         if name not in self._renamed:
             self._renamed[name] = "max_completion_tokens" if name == "max_tokens" else None
             log.warning("%s: %s; sending %s", self.base_url, message, self._renamed[name] or f"no {name}")
 
-    def _parameters(self, call: Call) -> dict[str, Any]:
-        """Sampling and seed by the names that the server has for them."""
-        wanted = {"seed": call.seed, **call.sampling.to_dict()}
+    def _parameters(self, call: Call, messages: Chat) -> dict[str, Any]:
+        """Sampling, seed and what is to be read out by the names that the server has for them."""
+        wanted: dict[str, Any] = {"seed": call.seed, **call.sampling.to_dict()}
+        if call.read_out is not None:
+            wanted |= {"logprobs": True, "top_logprobs": self._top_logprobs}
+        if messages[-1]["role"] == "assistant":
+            wanted |= _GOING_ON
         named = ((self._renamed.get(name, name), value) for name, value in wanted.items())
         return {name: value for name, value in named if name is not None}
 
     def _completion(self, answer: Any) -> Completion:
-        try:
-            choice = answer["choices"][0]
-            message, reason, used = choice["message"], choice.get("finish_reason"), answer.get("usage")
-            text, refusal = message.get("content"), message.get("refusal")
-        except (AttributeError, IndexError, KeyError, TypeError):
-            raise TransportError("bad_answer", "an answer that is not a completion", is_retryable=True) from None
+        choice = _choice(answer)
+        message, reason = choice["message"], choice.get("finish_reason")
+        text, refusal = message.get("content"), message.get("refusal")
         if not isinstance(text, str):
             problem = self._client.redacted(f"the model refused: {refusal}") if refusal else "an answer without text"
             raise TransportError("no_text", problem, is_retryable=not refusal)
-        tokens = mapping(used)
-        cached = mapping(tokens.get("prompt_tokens_details")).get("cached_tokens")
-        usage = Usage(count(tokens.get("prompt_tokens")), count(cached), count(tokens.get("completion_tokens")), 1)
-        return Completion(text, reason if isinstance(reason, str) else "stop", usage)
+        return Completion(text, reason if isinstance(reason, str) else "stop", _usage(answer))
+
+    def _with_places(self, answer: Any) -> tuple[Completion, list[Place]]:
+        completion = self._completion(answer)
+        tokens = self._tokens(answer)
+        if completion.text and not tokens:
+            raise self._without_logprobs()
+        return completion, [_escaped(place) for place in places_of(completion.text, tokens)]
+
+    def _likely(self, answer: Any) -> tuple[Likely, Usage]:
+        tokens = self._tokens(answer)
+        return tokens[0].likely if tokens else {}, _usage(answer)
+
+    def _tokens(self, answer: Any) -> list[Token]:
+        try:
+            tokens = tokens_of(_choice(answer).get("logprobs"))
+        except (AttributeError, KeyError, TypeError, ValueError):
+            raise TransportError("bad_answer", "log-probabilities that cannot be read", is_retryable=True) from None
+        if tokens is None:
+            raise self._without_logprobs()
+        return tokens
+
+    def _without_logprobs(self) -> BackendUnavailableError:
+        problem = f"{self.model} at {self.base_url}: the server gives no log-probabilities, so nothing can be read out"
+        return BackendUnavailableError(problem, hint=READOUT_HINT)
+
+
+def _choice(answer: Any) -> dict[str, Any]:
+    try:
+        choice = answer["choices"][0]
+        is_one = isinstance(choice, dict) and isinstance(choice["message"], dict)
+    except (IndexError, KeyError, TypeError):
+        is_one = False
+    if not is_one:
+        raise TransportError("bad_answer", "an answer that is not a completion", is_retryable=True)
+    return answer["choices"][0]
+
+
+def _usage(answer: Any) -> Usage:
+    tokens = mapping(answer.get("usage"))
+    cached = mapping(tokens.get("prompt_tokens_details")).get("cached_tokens")
+    return Usage(count(tokens.get("prompt_tokens")), count(cached), count(tokens.get("completion_tokens")), 1)
+
+
+def _escaped(place: Place) -> Place:
+    text, _ = escape_blocks((Block([Segment(place.said, is_content=True)]),))
+    return replace(place, said=text)
+
+
+async def _side_by_side(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """What all of it returns, in its order; the first that raises ends the others."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(each) for each in work]
+    except BaseExceptionGroup as several:
+        raise several.exceptions[0] from None
+    return [task.result() for task in tasks]

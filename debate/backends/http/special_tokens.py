@@ -8,8 +8,9 @@ see it: `<·|im_end|>`.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
-from debate.flow import Block, Prompt, Segment
+from debate.flow import Block, Prompt, Segment, join
 
 _SPECIAL = [
     # Each pattern begins with a literal character: a search then runs over other text at the speed of memchr.
@@ -28,9 +29,15 @@ _OPENING = re.compile(r"<{1,2}|\[")
 
 def escape_special_tokens(prompt: Prompt) -> tuple[list[dict[str, str]], int]:
     """The prompt as chat messages with special tokens in its content escaped, and how many there were."""
-    messages = prompt.messages()
-    if not any(pattern.search(message["content"]) for pattern in _SPECIAL for message in messages):
-        return messages, 0  # as nearly always: the joined text is searched once, not each of its hundreds of segments
+    escaped = [(role, *escape_blocks(blocks)) for role, blocks in prompt.said]
+    return [{"role": role, "content": text} for role, text, _ in escaped], sum(count for _, _, count in escaped)
+
+
+def escape_blocks(blocks: Sequence[Block]) -> tuple[str, int]:
+    """The text of some blocks with special tokens in their content escaped, and how many there were."""
+    joined = join(blocks)
+    if not any(pattern.search(joined) for pattern in _SPECIAL):
+        return joined, 0  # as nearly always: the joined text is searched once, not each of its hundreds of segments
     count = 0
 
     def text_of(segment: Segment) -> str:
@@ -43,11 +50,7 @@ def escape_special_tokens(prompt: Prompt) -> tuple[list[dict[str, str]], int]:
             count += n
         return text
 
-    def joined(blocks: tuple[Block, ...]) -> str:
-        return "".join(text_of(segment) for block in blocks for segment in block)
-
-    pairs = (("system", prompt.system), ("user", prompt.user))
-    return [{"role": role, "content": joined(blocks)} for role, blocks in pairs if blocks], count
+    return "".join(text_of(segment) for block in blocks for segment in block), count
 
 
 def _escape(match: re.Match[str]) -> str:

@@ -13,24 +13,28 @@ import gc
 import itertools
 import json
 import logging
+import math
 import multiprocessing
 import os
 import signal
 import tempfile
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any
 
 from debate.backends.base import Call, Capacity, check_is_chat
+from debate.backends.vllm.label_tokens import LabelTokens, Read, count_distinct, places, spell
+from debate.backends.vllm.label_tokens import Path as TokenPath
 from debate.backends.vllm.process_guard import OrphanReaper
 from debate.backends.vllm.prompt_tokens import PromptTokenizer
 from debate.concurrency.daemon_thread import in_daemon_thread
+from debate.concurrency.side_by_side import side_by_side
 from debate.errors import BackendUnavailableError, CallError, ConfigError
-from debate.flow import Completion, Prompt
+from debate.flow import Completion, Prompt, ReadOut
 from debate.hashing import ById, derive
-from debate.types import Sampling, Usage
+from debate.types import LabelDistribution, Usage
 
 _DEFAULTS: dict[str, Any] = {
     "enable_prefix_caching": True,
@@ -49,7 +53,7 @@ _ENVIRONMENT = {
 }
 
 _SHAPES = 128
-"""Pairs of sampling and schema whose parameters are kept."""
+"""Kinds of requests whose parameters are kept."""
 
 
 class VLLM:
@@ -62,6 +66,7 @@ class VLLM:
     """
 
     is_chat = True
+    reads_labels = True
 
     def __init__(self, model: str | Path, *, stat_loggers: Sequence[Any] = (), **engine_args: Any) -> None:
         self.model = str(model)
@@ -70,7 +75,10 @@ class VLLM:
         self._splice: PromptTokenizer | None = None
         self.capacity = Capacity(slots=256)
         self._ids = itertools.count()
-        self._shapes: OrderedDict[tuple[Sampling, ById], Any] = OrderedDict()
+        self._shapes: OrderedDict[Any, Any] = OrderedDict()
+        self._spelled: dict[tuple[str, ...], LabelTokens] = {}
+        # Other log-probabilities are those after temperature and top-p, or none.
+        self.reads_labels = self._engine_args.get("logprobs_mode", "raw_logprobs") == "raw_logprobs"
         self._stat_loggers = list(stat_loggers)
         self._guard = OrphanReaper()
         check_model(self.model)
@@ -121,13 +129,15 @@ class VLLM:
         from vllm.v1.engine.exceptions import EngineDeadError
 
         try:
+            if call.read_out is not None:
+                return await self._read_out(call, call.read_out, ids)
             params = self.sampling_params(call, len(ids))
             return await self.request(ids, params, session=call.session, replies_ahead=call.replies_ahead)
         except EngineDeadError as error:
             raise BackendUnavailableError(
                 f"the vLLM engine has died: {error}", hint="its own messages above say more", restartable=True
             ) from error
-        except (asyncio.CancelledError, CallError):
+        except (asyncio.CancelledError, CallError, ConfigError):
             raise
         except Exception as error:
             raise CallError("engine_refused", f"vLLM refused the request: {error}") from error
@@ -148,8 +158,65 @@ class VLLM:
             gc.collect()
         self._guard.dismiss()
 
+    async def _read_out(self, call: Call, read_out: ReadOut, ids: list[int]) -> Completion:
+        """Answer with distributions: of the continuations, or of the values in a reply that is decoded as always."""
+        assert self._splice is not None
+        labels = self._label_tokens(read_out.labels)
+        finals: list[Any] = []
+        text, reason, n_prompt = "", "stop", len(ids)
+        if read_out.continuations:
+            tails = [self._splice.encode_blocks(blocks) for blocks in read_out.continuations]
+            self._room(len(ids) + max(map(len, tails)))
+            reads: list[Read] = [{} for _ in tails]
+            n_prompt += count_distinct(tails) - len(tails)
+        else:
+            final = await self._final(ids, self.sampling_params(call, len(ids)), call.session, call.replies_ahead)
+            finals.append(final)
+            output, reason = final.outputs[0], final.outputs[0].finish_reason
+            tokens = output.token_ids[:-1] if reason == "stop" else output.token_ids
+            text, ends = self._splice.decode(tokens, ids)
+            at = places(text, ends)
+            tails = [tokens[:n] for n in at]
+            row = functools.partial(_row, output, labels)
+            reads = [
+                labels.nothing() if n is None else labels.along((), tokens[n:], lambda i, n=n: row(n + i)) for n in at
+            ]
+            n_prompt -= 1
+
+        async def ask(tail: list[int], path: TokenPath) -> Read:
+            shared = labels.shared(path)
+            params = self._shape(("read", labels, shared), lambda: {**_one_token(shared), **_reading(labels)})
+            final = await self._final([*ids, *tail, *path], params, call.session, call.replies_ahead)
+            finals.append(final)
+            output = final.outputs[0]
+            return labels.along(path, output.token_ids, functools.partial(_row, output, labels))
+
+        async def read_on(tail: list[int], read: Read) -> LabelDistribution:
+            while due := labels.due(read):
+                for found in await side_by_side(ask(tail, path) for path in due):
+                    read.update(found)
+            return labels.distribution(read)
+
+        found = await side_by_side(read_on(tail, read) for tail, read in zip(tails, reads, strict=True))
+        return Completion(text, reason, _usage(n_prompt + len(finals), finals), distributions=tuple(found))
+
+    def _label_tokens(self, labels: tuple[str, ...]) -> LabelTokens:
+        found = self._spelled.get(labels)
+        if found is None:
+            splice = self._splice
+            assert splice is not None, "start the backend first"
+            found = self._spelled[labels] = spell(labels, splice.encode_text, lambda tokens: splice.decode(tokens)[0])
+        return found
+
     async def request(self, ids: list[int], params: Any, *, session: str = "", replies_ahead: int = 0) -> Completion:
-        """One request as it is: token ids and vLLM's own `SamplingParams`. Raises what vLLM raises.
+        """One request as it is: token ids and vLLM's own `SamplingParams`. Raises what vLLM raises."""
+        final = await self._final(ids, params, session, replies_ahead)
+        output = final.outputs[0]
+        usage = Usage(len(ids), final.num_cached_tokens or 0, len(output.token_ids), 1)
+        return Completion(output.text, output.finish_reason, usage)
+
+    async def _final(self, ids: list[int], params: Any, session: str, replies_ahead: int) -> Any:
+        """VLLM's last output of one request.
 
         Requests of a `session` go to the same of several engines; those with more `replies_ahead` go first, where vLLM
         schedules by priority.
@@ -164,11 +231,9 @@ class VLLM:
         prompt = {"type": "token", "prompt_token_ids": ids}
         parts = [part async for part in self.engine.generate(prompt, params, f"debate-{next(self._ids)}", **where)]
         final = parts[-1]
-        output = final.outputs[0]
-        usage = Usage(len(ids), final.num_cached_tokens or 0, len(output.token_ids), 1)
-        if output.finish_reason not in ("stop", "length"):
-            raise CallError("engine_refused", f"vLLM ended the request with {output.finish_reason!r}")
-        return Completion(output.text, output.finish_reason, usage)
+        if (reason := final.outputs[0].finish_reason) not in ("stop", "length"):
+            raise CallError("engine_refused", f"vLLM ended the request with {reason!r}")
+        return final
 
     def sampling_params(self, call: Call, n_prompt: int) -> Any:
         """VLLM's parameters for a call with a prompt of so many tokens: a copy of those of its shape, checked once.
@@ -178,36 +243,49 @@ class VLLM:
         Raises:
             CallError: context_length.
         """
-        room = (self.capacity.context_length or n_prompt + 1) - n_prompt
-        if room < 1:
-            problem = f"the prompt has {n_prompt} tokens and the model takes {self.capacity.context_length}"
-            hint = "show less of the debate with history=1, or raise max_model_len"
-            raise CallError("context_length", problem, hint=hint)
-        key = (call.sampling, ById(call.schema))
-        shape = self._shapes.get(key)
-        if shape is None:
-            shape = self._shapes[key] = self._checked_shape(call)
-            if len(self._shapes) > _SHAPES:
-                self._shapes.popitem(last=False)
+        room = self._room(n_prompt)
+        labels = None if call.read_out is None else call.read_out.labels
+        shape = self._shape((call.sampling, ById(call.schema), labels), lambda: self._of_reply(call))
         params = copy.copy(shape)
         params.seed = call.seed
         params.max_tokens = min(params.max_tokens or room, room)
         return params
 
-    def _checked_shape(self, call: Call) -> Any:
-        from vllm.sampling_params import RequestOutputKind, StructuredOutputsParams
+    def _room(self, n_prompt: int) -> int:
+        """Tokens that a reply may have after a prompt of so many, at least 1."""
+        room = (self.capacity.context_length or n_prompt + 1) - n_prompt
+        if room < 1:
+            problem = f"the prompt has {n_prompt} tokens and the model takes {self.capacity.context_length}"
+            hint = "show less of the debate with history=1, or raise max_model_len"
+            raise CallError("context_length", problem, hint=hint)
+        return room
+
+    def _shape(self, key: Hashable, arguments: Callable[[], dict[str, Any]]) -> Any:
+        """VLLM's parameters for requests of a kind, checked when they are made and kept under `key`."""
+        found = self._shapes.get(key)
+        if found is None:
+            from vllm.sampling_params import RequestOutputKind
+
+            found = _checked_params()(output_kind=RequestOutputKind.FINAL_ONLY, skip_clone=True, **arguments())
+            config, tokenizer = self.engine.vllm_config, self.engine.get_tokenizer()
+            found.check(config.model_config, config.speculative_config, config.structured_outputs_config, tokenizer)
+            self._shapes[key] = found
+            if len(self._shapes) > _SHAPES:
+                self._shapes.popitem(last=False)
+        return found
+
+    def _of_reply(self, call: Call) -> dict[str, Any]:
+        from vllm.sampling_params import StructuredOutputsParams
 
         text = None if call.schema is None else json.dumps(call.schema, separators=(",", ":"))
-        params = _checked_params()(
-            **{"max_tokens": None, **call.sampling.to_dict()},
-            seed=call.seed,  # vLLM tells by it whether requests of this shape are seeded
-            structured_outputs=None if text is None else StructuredOutputsParams(json=text),
-            output_kind=RequestOutputKind.FINAL_ONLY,
-            skip_clone=True,
-        )
-        config, tokenizer = self.engine.vllm_config, self.engine.get_tokenizer()
-        params.check(config.model_config, config.speculative_config, config.structured_outputs_config, tokenizer)
-        return params
+        read = {} if call.read_out is None else _reading(self._label_tokens(call.read_out.labels))
+        return {
+            "max_tokens": None,
+            **call.sampling.to_dict(),
+            "seed": call.seed,  # vLLM tells by it whether requests of this kind are seeded
+            "structured_outputs": None if text is None else StructuredOutputsParams(json=text),
+            **read,
+        }
 
     def _read_capacity(self) -> Capacity:
         config = self.engine.vllm_config
@@ -296,6 +374,37 @@ def _checked_params() -> type[Any]:
         def verify(self, *_: Any, **__: Any) -> None: ...
 
     return CheckedParams
+
+
+def _reading(labels: LabelTokens) -> dict[str, Any]:
+    """Arguments of vLLM's by which the labels' tokens are read; the text is decoded by whoever asks."""
+    return {"logprob_token_ids": labels.tokens, "flat_logprobs": True, "detokenize": False}
+
+
+def _one_token(shared: int | None) -> dict[str, Any]:
+    """Arguments for one token; or for `shared` and the one after it, where longer labels begin with it.
+
+    The bias does not touch what is read: those are the model's own log-probabilities.
+    """
+    greedy = {"max_tokens": 1, "temperature": 0.0}
+    return greedy if shared is None else {**greedy, "max_tokens": 2, "logit_bias": {shared: 100.0}}
+
+
+def _row(output: Any, labels: LabelTokens, n: int) -> dict[int, float]:
+    """Probabilities of the labels' tokens at the `n`th token of an output; before theirs stands that of its own."""
+    begin = n * (len(labels.tokens) + 1) + 1
+    flat = output.logprobs.logprobs
+    return {token: math.exp(flat[begin + i]) for i, token in enumerate(labels.tokens)}
+
+
+def _usage(n_prompt: int, finals: list[Any]) -> Usage:
+    """Of several requests that count as one call.
+
+    n_prompt: tokens of their prompts, those that they share counted once.
+    """
+    computed = sum(len(final.prompt_token_ids) - (final.num_cached_tokens or 0) for final in finals)
+    decoded = sum(len(final.outputs[0].token_ids) for final in finals)
+    return Usage(n_prompt, max(0, n_prompt - computed), decoded, 1)
 
 
 def _first_lines(error: BaseException, n: int = 3) -> str:

@@ -37,27 +37,49 @@ class PromptTokenizer:
             kind, hint = type(tokenizer).__name__, "use a model that has a tokenizer.json"
             problem = f"the tokenizer {kind} is not a fast one, so content cannot be kept apart from control tokens"
             raise ConfigError(problem, hint=hint)
-        self._encode_ours: Callable[[str], list[int]] = lambda text: tokenizer.encode(text, add_special_tokens=False)
+        self.encode_text: Callable[[str], list[int]] = lambda text: tokenizer.encode(text, add_special_tokens=False)
+        """The ids of a text of ours, in which control tokens are what they are."""
+        self._tokenizer = backend
         self._plain = _without_added_tokens(backend)
         self.control_ids = frozenset(tokenizer.get_added_vocab().values())
         self._control_text = _any_of(tokenizer.get_added_vocab())
         self._frame = _chat_frame(tokenizer)
-        self._frame_ids = [self._encode_ours(part) for part in self._frame.parts]
+        self._frame_ids = [self.encode_text(part) for part in self._frame.parts]
         self._memo: OrderedDict[Block, list[int]] = OrderedDict()
         self._memo_characters = 0
 
     def encode(self, prompt: Prompt) -> list[int]:
         """The ids of a whole prompt, ready for generation."""
-        system, user = self._message_ids(prompt.system), self._message_ids(prompt.user)
+        system, user = self.encode_blocks(prompt.system), self.encode_blocks(prompt.user)
         if self._frame.has_system:
             before, between, after = self._frame_ids
             return [*before, *system, *between, *user, *after]
         before, after = self._frame_ids
-        gap = self._encode_ours("\n\n") if system else []
+        gap = self.encode_text("\n\n") if system else []
         return [*before, *system, *gap, *user, *after]
 
-    def _message_ids(self, blocks: Sequence[Block]) -> list[int]:
+    def encode_blocks(self, blocks: Sequence[Block]) -> list[int]:
+        """The ids of a part of a message, the model's own turn included: of each block as they stand alone."""
         return [token for block in blocks for token in self._block_ids(block)]
+
+    def decode(self, tokens: Sequence[int], before: Sequence[int] = ()) -> tuple[str, list[int]]:
+        """The text of a reply, and where in it each token ends, in characters.
+
+        before: the tokens that came before it; their last few tell a decoder whether a blank belongs to the text.
+        """
+        from tokenizers.decoders import DecodeStream
+
+        stream = DecodeStream(ids=list(before[-16:]), skip_special_tokens=True)
+        text, ends = "", list[int]()
+        for token in tokens:
+            try:
+                piece = stream.step(self._tokenizer, token)
+            except Exception:  # a plain one, for bytes that are no text: begin anew after them, as vLLM does
+                stream = DecodeStream(skip_special_tokens=True)
+                piece = stream.step(self._tokenizer, token)
+            text += piece or ""
+            ends.append(len(text))
+        return text, ends
 
     def _block_ids(self, block: Block) -> list[int]:
         ids = self._memo.get(block)
@@ -77,7 +99,7 @@ class PromptTokenizer:
 
     def _segment_ids(self, segment: Segment) -> list[int]:
         if not segment.is_content:
-            return self._encode_ours(segment.text)
+            return self.encode_text(segment.text)
         ids = self._encode_content(segment.text)
         if self.control_ids.isdisjoint(ids):
             return ids

@@ -53,7 +53,7 @@ class DebatePrompts:
         self._history_scores = history_scores
         self._delimiter = Trusted(task_delimiter(task))
         self._render = partial(templates.render, among=TEMPLATE_NAMES)
-        self._system = _system_block(ById(templates), profile.components, scale, today, form.stated_parts)
+        self._system = _system_block(ById(templates), profile.components, scale, today, form)
         self._task_blocks: dict[tuple[int, ...], Block] = {}
         self._turn_blocks: dict[tuple[int, str], Block] = {}
         self._agent_blocks: dict[tuple[int, tuple[Memory, ...], bool], Block] = {}
@@ -92,21 +92,19 @@ class DebatePrompts:
 
 @lru_cache(maxsize=16)
 def _system_block(
-    templates: ById, components: tuple[Component, ...], scale: Scale, today: str, reply_format: tuple[str, ...]
+    templates: ById, components: tuple[Component, ...], scale: Scale, today: str, form: ReplyForm
 ) -> Block:
     """The system block, shared by all debates with the same rules; templates of a folder may be read again later."""
-    return templates.value.render(SYSTEM, system_context(components, scale, today, reply_format), TEMPLATE_NAMES)
+    return templates.value.render(SYSTEM, system_context(components, scale, today, form), TEMPLATE_NAMES)
 
 
-def system_context(
-    components: Sequence[Component], scale: Scale, today: str, reply_format: Sequence[str]
-) -> dict[str, Any]:
-    """The variables of `debate/system.j2`; the reply format is given as `ReplyForm.stated_parts`."""
+def system_context(components: Sequence[Component], scale: Scale, today: str, form: ReplyForm) -> dict[str, Any]:
+    """The variables of `debate/system.j2`; the reply format is that of `form`."""
     return {
         "today": today,
         "scale": {"low": plain_number(scale.low), "high": plain_number(scale.high)},
         "components": [{"name": component.name, "description": component.description} for component in components],
-        "reply_format": joined(reply_format),
+        "reply_format": joined(form.stated_parts),
     }
 
 
@@ -178,7 +176,7 @@ def check_templates(templates: Templates, profile: Profile, scale: Scale) -> Non
     delimiter, labels = Trusted("delimiter"), ["A", "B"]
     templates.check_files()
     form = ReplyForm(ordering.labels, tuple(component.name for component in profile.components))
-    templates.check(SYSTEM, system_context(profile.components, scale, "2000-01-01", form.stated_parts))
+    templates.check(SYSTEM, system_context(profile.components, scale, "2000-01-01", form))
     templates.check(TASK, task_context(task, ordering, 0))
     for with_scores in (True, False):
         templates.check(TURN, turn_context(turn, profile, delimiter, with_scores=with_scores))

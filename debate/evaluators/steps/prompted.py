@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, cast
 
 from debate.evaluators.base import Footprint
-from debate.evaluators.judge import TEMPLATE_HELP, JudgePrompts, JudgeSettings, check, judgment, names, reading, rules
+from debate.evaluators.judge import TEMPLATE_HELP, JudgePrompts, ValueJudge, check, names, rules
 from debate.flow import Block, Completion, Flow, Parsed, gather
 from debate.parsing.json_extract import extract_json
 from debate.parsing.json_values import unreadable
@@ -82,7 +82,7 @@ class _X1Score(TagNumber):
 
 @documented
 @dataclass(frozen=True, kw_only=True)
-class PromptedSteps(JudgeSettings):
+class PromptedSteps(ValueJudge):
     """A chat model that is shown the steps so far and scores one at a time, from -100 to 100.
 
     `PromptedSteps.x1()` uses x1's own prompts and reply format, without a schema.
@@ -110,14 +110,10 @@ class PromptedSteps(JudgeSettings):
 
     def ask_all(self, task: Task, solutions: Sequence[Solution]) -> Flow[tuple[Judgment, ...]]:
         """Ask about every step of every solution at once."""
-        prompts = self._prompts(task, self.template, rules(self.scale, self.reader.instruction))
+        prompts = self._prompts(task, self.template, self.prompt_rules)
         samples = range(self.samples)
         places = [(solution, n, s) for solution in solutions for n in range(len(solution.steps)) for s in samples]
-        answers = yield from gather([self._ask(task, prompts, *place) for place in places])
-        return tuple(
-            judgment(asked, candidates=(solution.candidate,), sample=s, step=n, value=asked.value)
-            for (solution, n, s), asked in zip(places, answers, strict=True)
-        )
+        return (yield from gather([self._ask(task, prompts, *place) for place in places]))
 
     def ask_solved(self, task: Task, solutions: Sequence[Solution]) -> Flow[tuple[Parsed[bool], ...]]:
         """Ask whether the last step of each solution completes it."""
@@ -127,7 +123,7 @@ class PromptedSteps(JudgeSettings):
     def check(self) -> None:
         """Render every template once; raises `TemplateError` with file and line."""
         about = {"x": "x", "previous": ["first"], "step": "second"}
-        check(self.prompt_templates, self.template, rules(self.scale, self.reader.instruction), about)
+        check(self.prompt_templates, self.template, self.prompt_rules, about)
         check(self.prompt_templates, self.solved_template, self._solved_rules, about)
 
     def describe(self) -> dict[str, Any]:
@@ -156,16 +152,15 @@ class PromptedSteps(JudgeSettings):
         previous, step = solution.previous(n), solution.steps[n]
         return prompts.question({"x": task.x, "previous": previous, "step": step}, *previous, step)
 
-    def _ask(self, task: Task, prompts: JudgePrompts, solution: Solution, n: int, s: int) -> Flow[Parsed[float]]:
-        question, schema = self._question(task, prompts, solution, n), self.reader.schema(self.reasoning_chars)
-        info = {"candidate": solution.candidate, "step": n, "sample": s}
-        return self.ask(prompts, question, reading(self.reader), schema=schema, key=("step", s), **info)
+    def _ask(self, task: Task, prompts: JudgePrompts, solution: Solution, n: int, s: int) -> Flow[Judgment]:
+        question = self._question(task, prompts, solution, n)
+        return self.value(prompts, question, key=("step", s), candidate=solution.candidate, sample=s, step=n)
 
     def _ask_one_solved(self, task: Task, prompts: JudgePrompts, solution: Solution) -> Flow[Parsed[bool]]:
         last = len(solution.steps) - 1
         form = object_of({"reasoning": bounded_text(self.reasoning_chars), "solved": {"type": "boolean"}})
         question, schema = self._question(task, prompts, solution, last), None if self._is_x1 else form
-        info = {"candidate": solution.candidate, "step": last, "solved": True}
+        info: dict[str, Any] = {"candidate": solution.candidate, "step": last, "solved": True}
         return self.ask(prompts, question, self._read_solved, schema=schema, key=("solved",), **info)
 
     def _read_solved(self, said: Completion) -> bool:
