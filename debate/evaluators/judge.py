@@ -205,7 +205,9 @@ class ValueJudge(JudgeSettings):
         """The distribution where the number stands in a reply."""
         place = self._field.place(said.text, finish_reason=said.finish_reason)
         start, end = value_spans(said.text)[place]
-        return _Found(said.distributions[place], said.text[start:end], said.call)
+        # A backend that gave none is answered for as one whose labels had no probability.
+        distribution = said.distributions[place] if place < len(said.distributions) else LabelDistribution({}, 0.0)
+        return _Found(distribution, said.text[start:end], said.call)
 
     def _reasoning(self, said: Completion) -> str:
         return self._field.reasoning(said.text, finish_reason=said.finish_reason)

@@ -117,19 +117,20 @@ class ReplyForm:
         """A reply's JSON up to where the score of each of the J x K cells comes next, in parts that cells share.
 
         It is in the named style without white space, and has the comments of the candidates up to the cell's, and no
-        scores. Parts begin with a word, where tokenizers part texts too.
+        scores. Parts begin where comments do: tokenizers part texts there too, and what stands between a comment and
+        its scores is tokenized as a whole, as in a reply.
 
         reply: None for one without a word.
         """
         overall, comments = ("", ("",) * len(self.labels)) if reply is None else (reply.overall, reply.comments)
-        ends = [f"{canonical(component)[1:]}:" for component in self.components]
-        before = (f'{{"overall":{canonical(overall)},"candidates":{{"',)
-        for label, comment in zip(self.labels, comments, strict=True):
-            said = f'{canonical(label)[1:]}:{{"comment":{canonical(comment)}'
-            scored = f'{said},"scores":{{"'
+        ends = [f'","scores":{{{canonical(component)}:' for component in self.components]
+        before = (f'{{"overall":{canonical(overall)},"candidates":{{{canonical(self.labels[0])}:{{"comment":"',)
+        for n, comment in enumerate(comments, start=1):
+            said = canonical(comment)[1:-1]
             for end in ends:
-                yield (*before, scored, end)
-            before = (*before, f'{said}}},"')
+                yield (*before, said + end)
+            if n < len(self.labels):
+                before = (*before, f'{said}"}},{canonical(self.labels[n])}:{{"comment":"')
 
     def _candidate(self, said: object, label: str) -> _Candidate:
         keys = ("comment",) if self.scores == "none" else ("comment", "scores")
