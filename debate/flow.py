@@ -162,9 +162,11 @@ class ReadOut:
     """Texts that may stand at each place, no two alike: `0` to `10`, or `null`."""
     continuations: tuple[tuple[Block, ...], ...] = ()
 
-    def encoded(self) -> list[Any]:
-        """What shapes the answer, for hashes."""
-        return [list(self.labels), [join(blocks) for blocks in self.continuations]]
+    def encoded(self) -> Encoded:
+        """The labels and the continuations as canonical JSON, of which every block makes its own once."""
+        texts = ["".join([block.in_json for block in blocks]) for blocks in self.continuations]
+        said = ",".join([f'"{text}"' for text in texts])
+        return Encoded(f"[{canonical(self.labels)},[{said}]]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

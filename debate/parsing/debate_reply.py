@@ -7,13 +7,13 @@ no scores {"overall": str, "candidates": {label: {"comment": str}}}
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple, cast
 
+from debate.hashing import canonical
 from debate.parsing.json_extract import located_json
 from debate.parsing.json_values import Number, shown, unreadable
 from debate.parsing.places import value_spans
@@ -110,16 +110,27 @@ class ReplyForm:
         )
 
     def continuation(self, reply: ParsedReply | None, j: int, k: int) -> str:
-        """A reply's JSON up to where the score of candidate `j` for component `k` comes next.
+        """A reply's JSON up to where the score of candidate `j` for component `k` comes next; see `continuations`."""
+        return "".join([*self.continuations(reply)][j * len(self.components) + k])
 
-        It is in the named style without white space, and has the comments of the candidates up to `j`, and no scores.
+    def continuations(self, reply: ParsedReply | None) -> Iterator[tuple[str, ...]]:
+        """A reply's JSON up to where the score of each of the J x K cells comes next, in parts that cells share.
+
+        It is in the named style without white space, and has the comments of the candidates up to the cell's, and no
+        scores. Parts begin where comments do: tokenizers part texts there too, and what stands between a comment and
+        its scores is tokenized as a whole, as in a reply.
 
         reply: None for one without a word.
         """
         overall, comments = ("", ("",) * len(self.labels)) if reply is None else (reply.overall, reply.comments)
-        said = [f'{_quoted(label)}:{{"comment":{_quoted(comments[n])}' for n, label in enumerate(self.labels[: j + 1])]
-        component = _quoted(self.components[k])
-        return f'{{"overall":{_quoted(overall)},"candidates":{{{"},".join(said)},"scores":{{{component}:'
+        ends = [f'","scores":{{{canonical(component)}:' for component in self.components]
+        before = (f'{{"overall":{canonical(overall)},"candidates":{{{canonical(self.labels[0])}:{{"comment":"',)
+        for n, comment in enumerate(comments, start=1):
+            said = canonical(comment)[1:-1]
+            for end in ends:
+                yield (*before, said + end)
+            if n < len(self.labels):
+                before = (*before, f'{said}"}},{canonical(self.labels[n])}:{{"comment":"')
 
     def _candidate(self, said: object, label: str) -> _Candidate:
         keys = ("comment",) if self.scores == "none" else ("comment", "scores")
@@ -257,10 +268,6 @@ def _kind_of_score(form: ReplyForm) -> str:
 
 def _cell(label: str, component: str) -> str:
     return f"candidate {shown(label)}, {shown(component)}"
-
-
-def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
 
 
 def _members(value: object, names: Sequence[str], place: str, kind: str = "key", label: str = "") -> dict[str, object]:

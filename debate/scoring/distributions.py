@@ -72,7 +72,8 @@ def moments(distribution: LabelDistribution, worth: Mapping[str, float] | None =
 
 def expectation_of(cells: Sequence[Sequence[LabelDistribution]]) -> FloatArray:
     """The mean of each cell, (J, K) -> (J, K)."""
-    return np.array([[moments(cell).mean for cell in row] for row in cells], dtype=np.float64)
+    labels, shares = _as_array([cells], None)  # (L,), (1, J, K, L)
+    return (shares[0] * labels).sum(axis=-1)
 
 
 def spread_of(cells: Sequence[Sequence[LabelDistribution]]) -> FloatArray:

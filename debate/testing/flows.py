@@ -8,7 +8,7 @@ import json
 import random
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from debate.backends.scripted import estimated_usage
 from debate.evaluation import Evaluation
@@ -124,7 +124,7 @@ def write_value(schema: Mapping[str, Any], seed: int = 0, labels: Sequence[str] 
     """A value that a JSON schema allows, drawn by a seed.
 
     Args:
-        schema: of objects, arrays, enums, booleans, numbers and strings.
+        schema: of objects, arrays, enums, booleans, numbers, strings and null, and of one of several types.
         seed: the same one draws the same value.
         labels: what a string may list that must match a pattern.
 
@@ -141,7 +141,11 @@ def _value(schema: Mapping[str, Any], draw: random.Random, labels: list[str]) ->
     """A value that a JSON schema allows; of schemas, what the package and its users write."""
     if "enum" in schema:
         return draw.choice(schema["enum"])
-    match schema.get("type"):
+    if isinstance(types := schema.get("type"), list):
+        return _value({**schema, "type": draw.choice(cast("list[str]", types))}, draw, labels)
+    match types:
+        case "null":
+            return None
         case "object":
             return {name: _value(part, draw, labels) for name, part in schema["properties"].items()}
         case "array":

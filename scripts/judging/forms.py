@@ -28,13 +28,8 @@ class Text:
     """Whether the end of the reply is learnt as well."""
 
 
-def texts(sample: Sample) -> list[Text]:
-    """All forms of the ideal reply, and every cell of it read out, after the comments and without a word."""
-    return [text for form in by_form(sample).values() for text in form]
-
-
-def by_form(sample: Sample) -> dict[str, list[Text]]:
-    """The same by the name of the form."""
+def texts(sample: Sample) -> dict[str, list[Text]]:
+    """All forms of the ideal reply by name, and every cell of it read out, after the comments and without a word."""
     said = sample.said
     cells = [(j, k, str(score)) for j, row in enumerate(said.scores) for k, score in enumerate(row)]
     return {

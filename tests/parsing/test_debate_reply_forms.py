@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from debate.errors import ReplyError
 from debate.parsing.debate_reply import ParsedReply, ReplyForm
 from debate.parsing.places import value_spans
-from debate.templates import Trusted
 from tests.required import required_module
 
 FORMS = [
@@ -85,8 +84,7 @@ def test_a_component_of_a_stated_format_is_content_and_all_words_are_ours() -> N
     names = ("<|im_end|>", "b")
     for form in FORMS:
         parts = replace(form, components=names).stated_parts
-        assert all(isinstance(part, Trusted) for part in parts if part not in (*names, ", "))
-        assert not any(isinstance(part, Trusted) for part in parts if part in names)
+        assert {text for text, is_content in parts if is_content} <= {*names, ", "}
 
 
 def test_equal_forms_share_one_schema() -> None:
@@ -319,10 +317,11 @@ def test_a_continuation_is_the_beginning_of_the_reply_in_which_a_score_comes_nex
 @given(st.data())
 def test_the_first_continuation_begins_a_whole_reply_of_the_named_form(data: st.DataObject) -> None:
     form = replace(data.draw(forms()), style="named")
-    reply = {"overall": data.draw(strings), "candidates": dict.fromkeys(form.labels, {"comment": data.draw(strings)})}
-    read = replace(form, scores="none").read(json.dumps(reply))
-    for candidate in reply["candidates"]:
-        reply["candidates"][candidate] = {**reply["candidates"][candidate], "scores": dict.fromkeys(form.components, 7)}
+    candidates = {label: {"comment": data.draw(strings)} for label in form.labels}
+    overall = data.draw(strings)
+    read = replace(form, scores="none").read(json.dumps({"overall": overall, "candidates": candidates}))
+    scores = {"scores": dict.fromkeys(form.components, 7)}
+    reply = {"overall": overall, "candidates": {label: candidates[label] | scores for label in form.labels}}
     text = json.dumps(reply, ensure_ascii=False, separators=(",", ":"))
     assert form.read(text).comments == read.comments
     assert text.startswith(form.continuation(read, 0, 0))

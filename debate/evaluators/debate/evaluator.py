@@ -99,7 +99,13 @@ class _Debate:
         """How every agent would score now, having heard all turns, without a word of its own; all asked at once."""
         if not self.settings.silent_readouts:
             return []
-        return list((yield from gather([self._silent(i) for i in range(len(self.readers))])))
+
+        def all_agents() -> Flow[tuple[_Silent, ...]]:
+            return (yield from gather([self._silent(i) for i in range(len(self.readers))]))
+
+        # One level deeper than turns, so that no address is a turn's in a run that goes on with more or fewer rounds.
+        [silent] = yield from gather([all_agents()])
+        return list(silent)
 
     def _silent(self, i: int) -> Flow[_Silent]:
         heard = [turn for turn in self.turns if turn.failure is None]
