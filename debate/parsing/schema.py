@@ -32,6 +32,11 @@ def number_in(low: float, high: float) -> dict[str, Any]:
     return {"type": "number", "minimum": low, "maximum": high}
 
 
+def whole_number_in(low: int, high: int) -> dict[str, Any]:
+    """Schema of a whole number from `low` to `high`, ends included."""
+    return {"type": "integer", "minimum": low, "maximum": high}
+
+
 def list_of(item: Mapping[str, Any], count: int) -> dict[str, Any]:
     """Schema of a list of exactly `count` items of one kind."""
     return {"type": "array", "items": dict(item), "minItems": count, "maxItems": count}
