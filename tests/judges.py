@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping
 from debate.evaluation import Evaluation
 from debate.evaluators.base import Evaluator
 from debate.evaluators.value import ValueEvaluator
-from debate.flow import Call, Gather, Generate, Request
+from debate.flow import Call, Completion, Gather, Generate, Request
+from debate.scoring.distributions import distribution_of
 from debate.testing import drive
 from debate.types import Failure, Task
 from tests.driving import RUN, Answerer, user_text
@@ -57,6 +58,20 @@ def worth(value: object) -> str:
 def valued(values: Mapping[str, float]) -> Callable[[Generate], str]:
     """A judge to whom every text is worth the same each time."""
     return lambda call: worth(values[text_of(call)])
+
+
+def doubtful(
+    raw: Callable[[Generate | Call], Mapping[str, float]], written: str = worth(5)
+) -> Callable[[Generate | Call], str | Completion]:
+    """A judge who holds each label for as likely as `raw` says of the call, whatever number it writes."""
+
+    def answer(call: Generate | Call) -> str | Completion:
+        if call.read_out is None:
+            return json.dumps({"reasoning": 'quite "fine"'})
+        text = "" if call.read_out.continuations else written
+        return Completion(text, distributions=(distribution_of(raw(call)),))
+
+    return answer
 
 
 OPINIONS: dict[str | None, tuple[float, ...]] = {"m0": (9, 2, 5), "m1": (8, 3, 5), "m2": (9, 2, 6)}

@@ -8,7 +8,7 @@ A member may be any evaluator, also a debate. The arithmetic is in `debate.scori
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
@@ -34,7 +34,8 @@ class PanelEvaluator(EnsembleEvaluator):
 
     Scores on different scales are mapped to 0..10. `details`: `members` {name: index in `members`}, `votes` (number of
     members that scored each candidate), `quorum`, `failed` {name: error}, `replaced` [name], `agreement` per candidate,
-    `rules` (the rule of each score), `consensus` and `consensus_undefined` (why there is none).
+    `rules` (the rule of each score), `consensus` and `consensus_undefined` (why there is none). `Evaluation.p_best` is
+    the mean of those of the members that scored, where all of them have one; of the scored candidates it sums to 1.
 
     Raises:
         ConfigError: for settings that cannot work.
@@ -132,7 +133,8 @@ class PanelEvaluator(EnsembleEvaluator):
             "replaced": replaced,
             **combining,
         }
-        return build_evaluation(self, task, run, scores=scores, members=members, details=details)
+        best = _p_best(list(seated.values()), scores)
+        return build_evaluation(self, task, run, scores=scores, members=members, details=details, p_best=best)
 
     def _combine(self, matrix: FloatArray, names: list[str]) -> tuple[FloatArray, dict[str, Any]]:
         """Scores (J,) from the members' scores (M, J), and the details of how they were combined."""
@@ -171,3 +173,13 @@ class PanelEvaluator(EnsembleEvaluator):
                 "quorum": self.quorum_size,
             },
         )
+
+
+def _p_best(seated: Sequence[Evaluation], scores: FloatArray) -> FloatArray | None:
+    """Mean of the probabilities of being the best (J,), over members that did not fail; None where one has none."""
+    found = [member.p_best for member in seated if member.status != "failed"]
+    known = [each for each in found if each is not None]
+    if not known or len(known) < len(found):
+        return None
+    mean = np.where(np.isnan(scores), 0.0, np.mean(known, axis=0))  # (J,)
+    return mean / mean.sum() if mean.any() else mean

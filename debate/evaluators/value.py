@@ -20,9 +20,10 @@ from debate.evaluators.base import RunContext
 from debate.evaluators.judge import TEMPLATE_HELP, JudgePrompts, ValueJudge, check
 from debate.evaluators.result import build_evaluation
 from debate.flow import Flow, gather
+from debate.scoring.distributions import p_best, score_distributions
 from debate.scoring.reducers import Reduction, confidence, reduce_samples, summarize
 from debate.settings import check_settings, documented, plain_values, result_setting, setting
-from debate.types import Judgment, Scale, ScoreStatus, Task
+from debate.types import FloatArray, Judgment, LabelDistribution, Scale, ScoreStatus, Task
 
 Duplicates = Literal["share", "zero", "evaluate"]
 Ask = Callable[[int, int], Flow[Judgment]]
@@ -75,6 +76,12 @@ class ValueEvaluator(ValueJudge):
 
     `details`: `n_ok`, `n_failed`, `std` and `confidence` of the samples, each a list of length J, and `duplicate_of`
     {index: index of the first candidate with the same text}.
+
+    With a `readout`, a sample is the expectation of a distribution over whole numbers, and what is pooled is doubt too:
+    a candidate's pooled distribution is the mean of those of its samples (a linear opinion pool, Stone 1961). `details`
+    then has `spread`, the pooled distributions' standard deviations, and `Evaluation.p_best` is the probability that a
+    value drawn from a candidate's is above those drawn from the others', ties shared. Both are of single values,
+    whichever way `reduce` makes a score of them.
     """
 
     samples: int = result_setting(3, "How often each candidate is valued.", ge=1)
@@ -184,10 +191,26 @@ class ValueEvaluator(ValueJudge):
             "confidence": [confidence(each, self.reader.scale) for each in values],
             "duplicate_of": {str(j): original for j, original in enumerate(first) if j != original},
         }
+        read = [] if self.readout == "reply" else self._distributions(first, asked)
+        parts: dict[str, Any] = {"scores": scores, "statuses": statuses, "judgments": samples}
+        if read:
+            parts["p_best"] = p_best(read, quorum=self.min_ok)
+            details["spread"] = _spread(*score_distributions(read, quorum=self.min_ok))
         stop = "converged" if self.early_stop and len(samples) < len(asked) * self.samples else None
-        return build_evaluation(
-            self, task, run, scores=scores, statuses=statuses, judgments=samples, details=details, stop_reason=stop
-        )
+        return build_evaluation(self, task, run, **parts, details=details, stop_reason=stop)
+
+    def _distributions(
+        self, first: Sequence[int], asked: Mapping[int, Sequence[Judgment]]
+    ) -> list[list[list[LabelDistribution | None]]]:
+        """What each sample says of each candidate, (samples, J, 1); None where there is no sample."""
+        zero = LabelDistribution({"0": 1.0})
+
+        def said(s: int, j: int, original: int) -> LabelDistribution | None:
+            if j != original and self.duplicates == "zero":
+                return zero
+            return asked[original][s].distribution if s < len(asked[original]) else None
+
+        return [[[said(s, j, original)] for j, original in enumerate(first)] for s in range(self.samples)]
 
     def _score(self, asked: Sequence[Judgment], is_unread: bool) -> tuple[float, ScoreStatus]:
         if is_unread:
@@ -200,6 +223,12 @@ class ValueEvaluator(ValueJudge):
     def check(self) -> None:
         """Render every template once; raises `TemplateError` with file and line."""
         check(self.prompt_templates, self.template, self.prompt_rules, {"candidate": "candidate"})
+
+
+def _spread(values: FloatArray, masses: FloatArray) -> list[float]:
+    """Standard deviation of each candidate's distribution, masses (J, S) of values (S,)."""
+    means = masses @ values  # (J,)
+    return np.sqrt((masses * (values - means[:, None]) ** 2).sum(axis=1)).tolist()
 
 
 def _values(samples: Sequence[Judgment]) -> list[float | None]:

@@ -7,13 +7,13 @@ no scores {"overall": str, "candidates": {label: {"comment": str}}}
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple, cast
 
+from debate.hashing import canonical
 from debate.parsing.json_extract import located_json
 from debate.parsing.json_values import Number, shown, unreadable
 from debate.parsing.places import value_spans
@@ -23,6 +23,11 @@ from debate.scoring.distributions import ABSTAIN
 
 LOW, HIGH = 0, 10
 """Ends of the scale that every component is scored on; `CELL_SCALE` of the debate's settings is the same."""
+
+
+_LABELS = tuple(map(str, range(LOW, HIGH + 1)))
+Places = tuple[tuple[int, ...], ...]
+"""Which of the `value_spans` of a reply each score is, (J, K)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +41,8 @@ class ParsedReply:
     """NaN where the agent abstained, and everywhere in a form without scores."""
     is_silent: bool = False
     """Whether the agent abstained for the whole turn; `overall` says why."""
-    places: tuple[tuple[int, ...], ...] = field(default=(), compare=False)
-    """Which of the reply's `value_spans` each score is, (J, K); empty but where scores are labels, to be read out."""
+    places: Places = field(default=(), compare=False)
+    """Empty but where the scores are labels, to be read out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +85,7 @@ class ReplyForm:
     @property
     def score_labels(self) -> tuple[str, ...]:
         """Texts that a score may have where its probabilities are read out."""
-        return (*map(str, range(LOW, HIGH + 1)), *([ABSTAIN] if self.abstain else []))
+        return (*_LABELS, ABSTAIN) if self.abstain else _LABELS
 
     def read(self, text: str, finish_reason: str = "stop") -> ParsedReply:
         """Read a reply in which every candidate and component must be, and no other.
@@ -110,16 +115,27 @@ class ReplyForm:
         )
 
     def continuation(self, reply: ParsedReply | None, j: int, k: int) -> str:
-        """A reply's JSON up to where the score of candidate `j` for component `k` comes next.
+        """A reply's JSON up to where the score of candidate `j` for component `k` comes next; see `continuations`."""
+        return "".join([*self.continuations(reply)][j * len(self.components) + k])
 
-        It is in the named style without white space, and has the comments of the candidates up to `j`, and no scores.
+    def continuations(self, reply: ParsedReply | None) -> Iterator[tuple[str, ...]]:
+        """A reply's JSON up to where the score of each of the J x K cells comes next, in parts that cells share.
+
+        It is in the named style without white space, and has the comments of the candidates up to the cell's, and no
+        scores. Parts begin where comments do: tokenizers part texts there too, and what stands between a comment and
+        its scores is tokenized as a whole, as in a reply.
 
         reply: None for one without a word.
         """
         overall, comments = ("", ("",) * len(self.labels)) if reply is None else (reply.overall, reply.comments)
-        said = [f'{_quoted(label)}:{{"comment":{_quoted(comments[n])}' for n, label in enumerate(self.labels[: j + 1])]
-        component = _quoted(self.components[k])
-        return f'{{"overall":{_quoted(overall)},"candidates":{{{"},".join(said)},"scores":{{{component}:'
+        ends = [f'","scores":{{{canonical(component)}:' for component in self.components]
+        before = (f'{{"overall":{canonical(overall)},"candidates":{{{canonical(self.labels[0])}:{{"comment":"',)
+        for n, comment in enumerate(comments, start=1):
+            said = canonical(comment)[1:-1]
+            for end in ends:
+                yield (*before, said + end)
+            if n < len(self.labels):
+                before = (*before, f'{said}"}},{canonical(self.labels[n])}:{{"comment":"')
 
     def _candidate(self, said: object, label: str) -> _Candidate:
         keys = ("comment",) if self.scores == "none" else ("comment", "scores")
@@ -131,9 +147,8 @@ class ReplyForm:
             written = self._listed(members["scores"], label)
         else:
             written = _members(members["scores"], self.components, "the scores of candidate {}", "component", label)
-        return _Candidate(
-            comment, tuple([self._score(written[name], label, name) for name in self.components]), written
-        )
+        row = tuple([self._score(written[name], label, name) for name in self.components])
+        return _Candidate(comment, row, written)
 
     def _listed(self, scores: object, label: str) -> dict[str, object]:
         """The scores of a list by component."""
@@ -153,7 +168,7 @@ class ReplyForm:
 
     def _score(self, value: object, label: str, component: str) -> float:
         if isinstance(value, Number) and (LOW < (number := value.value) < HIGH or is_within(value.literal, LOW, HIGH)):
-            if self.scores == "number" or value.literal in self.score_labels:
+            if self.scores == "number" or value.literal in _LABELS:
                 return number
             problem = f"must be a whole number such as 7, not {shown(value)}"
             raise unreadable("not_whole", f"The score of {_cell(label, component)} {problem}.")
@@ -165,9 +180,7 @@ class ReplyForm:
         problem = f"is {shown(value)}, outside {LOW} to {HIGH}"
         raise unreadable("out_of_range", f"The score of {_cell(label, component)} {problem}.")
 
-    def _places(
-        self, text: str, start: int, written: Mapping[str, Mapping[str, object]]
-    ) -> tuple[tuple[int, ...], ...]:
+    def _places(self, text: str, start: int, written: Mapping[str, Mapping[str, object]]) -> Places:
         """Which value of the text each score is.
 
         start: where the reply's object begins.
@@ -257,10 +270,6 @@ def _kind_of_score(form: ReplyForm) -> str:
 
 def _cell(label: str, component: str) -> str:
     return f"candidate {shown(label)}, {shown(component)}"
-
-
-def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
 
 
 def _members(value: object, names: Sequence[str], place: str, kind: str = "key", label: str = "") -> dict[str, object]:

@@ -122,19 +122,24 @@ def refusing(parameter: str) -> Behavior:
 
 
 def judgment(schema: Mapping[str, Any]) -> str:
-    """A reply under the schema; that of a debate with named scores is the same for all agents."""
-    shapes = schema["properties"].get("candidates", {}).get("properties", {})
-    scores = {label: shape["properties"].get("scores", {}).get("properties") for label, shape in shapes.items()}
-    if not scores or None in scores.values():
+    """A reply under the schema; that of a debate is the same for all agents."""
+    if "candidates" not in schema["properties"]:
         return json.dumps(write_value(schema))
+    candidates = schema["properties"]["candidates"]["properties"]
     said = {
-        label: {
-            "comment": f"On {label}.",
-            "scores": {name: (len(name) + ord(label[0])) % 11 for name in names},
-        }
-        for label, names in scores.items()
+        label: {"comment": f"On {label}.", **_scores(shape["properties"], ord(label[0]))}
+        for label, shape in candidates.items()
     }
     return json.dumps({"overall": "All in all.", "candidates": said})
+
+
+def _scores(asked: Mapping[str, Any], shift: int) -> dict[str, Any]:
+    """A candidate's scores by name, or as a list, or none, as the schema asks for them."""
+    if "scores" not in asked:
+        return {}
+    if "properties" in asked["scores"]:
+        return {"scores": {name: (len(name) + shift) % 11 for name in asked["scores"]["properties"]}}
+    return {"scores": [(n + shift) % 11 for n in range(asked["scores"]["minItems"])]}
 
 
 def completion(text: str | None, finish_reason: str = "stop", **changes: object) -> dict[str, Any]:

@@ -124,7 +124,7 @@ def write_value(schema: Mapping[str, Any], seed: int = 0, labels: Sequence[str] 
     """A value that a JSON schema allows, drawn by a seed.
 
     Args:
-        schema: of objects, arrays, enums, booleans, numbers and strings.
+        schema: of objects, arrays, enums, booleans, numbers, strings and null, and of one of several types.
         seed: the same one draws the same value.
         labels: what a string may list that must match a pattern.
 

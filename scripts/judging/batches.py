@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -40,9 +41,10 @@ class Row:
     before: list[int] = field(default_factory=list[int])
     """Index of the token before each; -1 for the first."""
 
-    def add(self, ids: Sequence[int], weights: Sequence[float]) -> None:
-        """One text, from its beginning. Of tokens that it shares with others, the larger weight counts."""
-        at = -1
+    def add(self, ids: Sequence[int], weights: Sequence[float]) -> list[int]:
+        """Add one text, from its beginning: where its learnt tokens stand. Of tokens that are shared, the larger weight
+        counts."""
+        at, learnt = -1, list[int]()
         for token, weight in zip(ids, weights, strict=True):
             found = self._next.get((at, token))
             if found is None:
@@ -52,6 +54,13 @@ class Row:
                 self.before.append(at)
             self.weights[found] = max(self.weights[found], weight)
             at = found
+            learnt += [found] if weight else []
+        return learnt
+
+    def others(self, place: int) -> list[int]:
+        """Tokens that stand at the same place in other texts."""
+        same = [n for n, before in enumerate(self.before) if before == self.before[place] and n != place]
+        return [self.ids[n] for n in same]
 
     @cached_property
     def _next(self) -> dict[tuple[int, int], int]:
@@ -84,14 +93,15 @@ class Encoder:
         """The text of some tokens."""
         return cast("str", self._tokenizer.decode(list(ids)))
 
-    def row(self, sample: Sample, asked: Sequence[Text] | None = None) -> Row:
-        """The prompt, and what is to follow it: all forms of the reply, or `asked` alone."""
-        prompt, row = self._splice.encode(sample.prompt), Row()
-        for text in texts(sample) if asked is None else asked:
-            before = prompt + self._encode(text.before)
-            learnt = [*self._encode(text.learnt), *([self._end] if text.ends else [])]
-            row.add(before + learnt, [0.0] * len(before) + [text.weight] * len(learnt))
-        return row
+    def row(self, sample: Sample) -> tuple[Row, dict[str, list[list[int]]]]:
+        """The prompt and all that is to follow it, and where in it the learnt tokens of each text are, by form."""
+        prompt, row, places = self._splice.encode(sample.prompt), Row(), defaultdict[str, list[list[int]]](list)
+        for form, asked in texts(sample).items():
+            for text in asked:
+                before = prompt + [token for part in text.before for token in self._encode(part)]
+                learnt = [*self._encode(text.learnt), *([self._end] if text.ends else [])]
+                places[form].append(row.add(before + learnt, [0.0] * len(before) + [text.weight] * len(learnt)))
+        return row, places
 
     def n_working(self, sample: Sample) -> int:
         """How many tokens of the reply come before its candidates."""
@@ -153,7 +163,7 @@ def batches(encoder: Encoder, random: Random, n_tokens: int, progress: Callable[
     """Endless padded batches of about `n_tokens`."""
     while True:
         mixed = mixture(progress())
-        rows = [encoder.row(make_sample(random, alone=mixed.alone)) for _ in range(192)]
+        rows = [encoder.row(make_sample(random, alone=mixed.alone))[0] for _ in range(192)]
         rows.sort(key=lambda row: len(row.ids))
         made: list[Batch] = []
         while rows:

@@ -20,8 +20,8 @@ from typing import Any
 
 from debate import bundled_judge
 from debate.bundled_judge import FILE
-from judging.batches import Batch, Encoder, in_background, padded
-from judging.forms import by_form, texts
+from judging.batches import Batch, Encoder, Row, in_background, padded
+from judging.forms import texts
 from judging.samples import Sample, make_sample
 from judging.tokens import train_tokenizer, with_pieces
 
@@ -80,13 +80,13 @@ def make_tokenizer(plan: Plan) -> Any:
     if plan.start is not None:
         models: Any = import_module("transformers")
         samples = [make_sample(random) for _ in range(400)]
-        forms = [[text.learnt for text in texts(sample) if text.ends] for sample in samples]
+        forms = [_replies(sample) for sample in samples]
         kept = [text for sample in samples for text in (*_pieces(sample), sample.reply)]
         return with_pieces(models.AutoTokenizer.from_pretrained(plan.start), [t for each in forms for t in each], kept)
     found: list[str] = ["system\n", "\n", "user\n", "assistant\n"] * 4000
     for _ in range(4000):
         sample = make_sample(random)
-        found += [*_pieces(sample), *(text.learnt for text in texts(sample) if text.ends)]
+        found += [*_pieces(sample), *_replies(sample)]
     return train_tokenizer(found, vocabulary=800)
 
 
@@ -94,6 +94,10 @@ def _pieces(sample: Sample) -> list[str]:
     """The texts of a prompt between its marks."""
     blocks = (*sample.prompt.system, *sample.prompt.user)
     return [part for block in blocks for segment in block for part in _MARKS.split(segment.text)]
+
+
+def _replies(sample: Sample) -> list[str]:
+    return [text.learnt for form in texts(sample).values() for text in form if text.ends]
 
 
 def train(plan: Plan, is_stopped: Callable[[], bool] = lambda: False) -> None:
@@ -175,23 +179,29 @@ def _hidden(model: Any, ids: Any, before: Any) -> Any:
 
 
 def held_out(model: Any, encoder: Encoder, device: str, n: int) -> dict[str, float]:
-    """Share of fresh samples whose next tokens, given the ideal ones before, are all right.
+    """Share of fresh samples whose next tokens, given the ideal ones before, are all right, by form of the reply.
 
-    Of the named reply also by sort of question; of the cells, the share of single scores.
+    What belongs to another form does not count as a guess, as under a grammar. Of the named reply, also how many
+    workings are right by sort of question; of the cells, the share of single scores.
     """
     torch: Any = import_module("torch")
     random, hits = Random("held-out"), defaultdict[str, list[bool]](list)
     for _ in range(n):
         sample = make_sample(random)
-        for name, asked in by_form(sample).items():
-            ids, weights, before = (torch.from_numpy(each).to(device) for each in padded([encoder.row(sample, asked)]))
-            places = weights[0].nonzero()[:, 0]
-            with torch.no_grad():
-                guessed = model.lm_head(_hidden(model, ids, before)[0, before[0, places]]).argmax(-1)
-            right = (guessed == ids[0, places]).tolist()
-            hits[name] += right if name in ("cells", "silent") else [all(right)]
-            if name == "named":
-                hits["working " + _sort_of(sample)].append(all(right[: encoder.n_working(sample)]))
+        row, places = encoder.row(sample)
+        ids, _, before = (torch.from_numpy(each).to(device) for each in padded([row]))
+        with torch.no_grad():
+            logits = model.lm_head(_hidden(model, ids, before)[0])  # (T, V)
+
+        def is_right(place: int, row: Row = row, logits: Any = logits) -> bool:
+            guesses = logits[row.before[place]].clone()
+            guesses[row.others(place)] = -math.inf
+            return int(guesses.argmax()) == row.ids[place]
+
+        for form, found in places.items():
+            hits[form] += [all(map(is_right, learnt)) for learnt in found]
+        working = places["named"][0][: encoder.n_working(sample)]
+        hits["working " + _sort_of(sample)].append(all(map(is_right, working)))
     return {name: round(sum(each) / len(each), 3) for name, each in sorted(hits.items())}
 
 

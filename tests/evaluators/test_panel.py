@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from itertools import permutations
 from typing import Any
 
@@ -17,10 +18,11 @@ from debate.errors import ConfigError, TaskError
 from debate.evaluation import Evaluation
 from debate.evaluators.base import Evaluator
 from debate.evaluators.steps.evaluator import StepEvaluator
-from debate.flow import Generate
+from debate.evaluators.steps.prompted import PromptedSteps
+from debate.flow import Completion, Generate
 from debate.parsing.values import NumberLine
 from debate.scorers import ERRORS
-from debate.types import Candidate, Failure, Scale
+from debate.types import Candidate, Failure, LabelDistribution, Scale
 from tests.driving import evaluator as small_debate
 from tests.driving import panel as small_profile
 from tests.driving import reply
@@ -227,3 +229,56 @@ def test_a_panel_is_admitted_with_its_members_side_by_side_and_not_their_reserve
     backed = PanelEvaluator(members=alone.members, reserves={"a": ValueEvaluator(model="c")})
     assert alone.footprint(task) == backed.footprint(task)
     assert alone.footprint(task).prompts == 2
+
+
+# ---- the probability of being the best
+
+READ_OUT: dict[str, Evaluator] = {
+    name: ValueEvaluator(model=name, samples=1, retries=0, readout="expected") for name in ("m0", "m1")
+}
+
+
+def split(call: Generate) -> Completion:
+    """m0 is sure of the first candidate; m1 finds the second and the third equally good."""
+    is_best = (call.info["candidate"] == 0) == (call.model == "m0")
+    return Completion(worth(5), distributions=(LabelDistribution({"9" if is_best else "1": 1.0}),) * 2)
+
+
+def test_the_probability_of_being_the_best_is_the_mean_of_the_members() -> None:
+    found = judged(PanelEvaluator(members=READ_OUT), TASK, split).p_best
+    assert found is not None
+    assert found.tolist() == pytest.approx([0.5, 0.25, 0.25])
+
+
+@pytest.mark.parametrize(
+    "other", [ValueEvaluator(model="m1"), StepEvaluator(judge=PromptedSteps(model="m1", readout="expected"))]
+)
+def test_with_a_member_that_has_no_such_probability_the_panel_has_none(other: Evaluator) -> None:
+    def answer(call: Generate) -> str | Completion:
+        if call.read_out is None:
+            return worth(5)
+        return replace(split(call), text=json.dumps({"reasoning": "", "value": 5, "score": 5}))
+
+    evaluation = judged(PanelEvaluator(members={"a": READ_OUT["m0"], "b": other}), TASK, answer)
+    assert evaluation.status == "ok"
+    assert evaluation.members[0].p_best is not None and evaluation.p_best is None
+
+
+def test_who_takes_the_seat_of_a_failed_member_counts_and_who_failed_does_not() -> None:
+    def answer(call: Generate) -> Completion | Failure:
+        return Failure("busy", "no") if call.model == "m0" else split(call)
+
+    reserve = {"m0": ValueEvaluator(model="r", samples=1, readout="expected")}
+    for panel in (PanelEvaluator(members=READ_OUT, reserves=reserve), PanelEvaluator(members=READ_OUT, quorum=1)):
+        found = judged(panel, TASK, answer).p_best
+        assert found is not None and found.tolist() == pytest.approx([0.0, 0.5, 0.5])
+
+
+def test_a_candidate_below_the_quorum_is_not_the_best() -> None:
+    def answer(call: Generate) -> Completion | Failure:
+        is_first = (call.model, call.info["candidate"]) == ("m0", 0)
+        return split(call) if not is_first else Failure("busy", "no")
+
+    evaluation = judged(PanelEvaluator(members=READ_OUT), TASK, answer)
+    assert np.isnan(evaluation.scores[0])
+    assert evaluation.p_best is not None and evaluation.p_best.tolist() == pytest.approx([0.0, 0.5, 0.5])

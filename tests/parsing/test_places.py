@@ -5,7 +5,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from debate.parsing.places import value_spans
+from debate.parsing.places import value_spans, with_ordinals
 
 TEXTS = st.text(max_size=20)
 NUMBERS = st.integers(-100, 100) | st.none() | st.floats(-1e3, 1e3)
@@ -28,3 +28,14 @@ def test_thoughts_and_prose_before_the_object_are_passed_over() -> None:
 
 def test_a_text_without_an_object_has_no_places() -> None:
     assert value_spans("7 of 10") == []
+    assert with_ordinals("7 of 10") == "7 of 10"
+
+
+@given(st.lists(st.tuples(TEXTS, NUMBERS), max_size=12))
+def test_with_ordinals_each_value_is_its_own_place_and_texts_are_as_they_were(
+    members: list[tuple[str, float | None]],
+) -> None:
+    text = json.dumps([{"comment": text, "scores": {"a": value}} for text, value in members])
+    assert json.loads(with_ordinals(text)) == [
+        {"comment": said, "scores": {"a": n}} for n, (said, _) in enumerate(members)
+    ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from typing import Any
 
 import pytest
@@ -138,3 +140,97 @@ def test_no_text_is_read_as_a_value_off_the_scale(text: str) -> None:
 
 def test_the_name_of_a_tag_is_no_pattern() -> None:
     assert tagged("<axb>1</axb><a.b>2</a.b>", "a.b") == "2"
+
+
+# ---- read out
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "first", "last", "n"),
+    [(0, 10, "0", "10", 11), (-100.0, 100.0, "-100", "100", 201), (0.0, 1.0, "0", "1", 2), (-3, -1, "-3", "-1", 3)],
+)
+def test_the_labels_of_a_field_are_the_whole_numbers_of_its_scale(
+    low: float, high: float, first: str, last: str, n: int
+) -> None:
+    labels = JsonField("value", low, high).labels
+    assert (labels[0], labels[-1], len(labels)) == (first, last, n)
+    schema = JsonField("value", low, high).label_schema(100)["properties"]["value"]
+    assert schema == {"type": "integer", "minimum": int(first), "maximum": int(last)}
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.5, 10), (0, 9.5), (0, 201), (0, float("inf"))])
+def test_a_scale_that_is_not_of_a_few_whole_numbers_has_no_labels(low: float, high: float) -> None:
+    with pytest.raises(ConfigError) as refused:
+        _ = JsonField("value", low, high).labels
+    assert refused.value.field == "readout"
+    assert "readout='reply'" in (refused.value.hint or "")
+
+
+@pytest.mark.parametrize(
+    ("reply", "place"),
+    [
+        ('{"reasoning": "7 or 8", "value": 7}', 0),
+        ('{"value": 7, "parts": [1, null, 7]}', 0),
+        ('{"parts": [1, null, 7], "value": 7}', 3),
+        ('{"parts": {"value": 7}, "x": 3, "value": 7}', 2),
+        ('{"\\"value\\": 2": 1, "value": 7}', 1),
+        ('<think>{"value": 1}</think>Here it is:\n```json\n{"a": 2, "value": 7}\n```', 1),
+        ('{"a": 2, "value": 7,}', 1),
+    ],
+)
+def test_a_field_knows_where_in_a_reply_its_number_stands(reply: str, place: int) -> None:
+    assert FIELD.place(reply) == place
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 20)), max_size=4), st.integers(0, 20), st.integers(0, 4)
+)
+@no_deadline
+def test_the_place_of_a_number_depends_on_its_key_alone(
+    others: list[tuple[str, int]], value: int, position: int
+) -> None:
+    members: list[tuple[str, object]] = [(f"{name}{n}", {"value": other}) for n, (name, other) in enumerate(others)]
+    members.insert(position, ("value", value))
+    place = min(position, len(others))
+    assert FIELD.place(json.dumps(dict(members))) == place
+
+
+@pytest.mark.parametrize(
+    ("reply", "reason"),
+    [
+        ('{"score": 5}', "missing_key"),
+        ('{"value": null}', "not_a_number"),
+        ('{"value": 21}', "out_of_range"),
+        ("value: 5", "not_json"),
+        ("{'a\"': 1, 'value': 7, 'b\"': 2}", "not_json"),
+    ],
+)
+def test_a_reply_without_the_number_has_no_place_for_it(reply: str, reason: str) -> None:
+    with pytest.raises(ReplyError) as refused:
+        FIELD.place(reply)
+    assert refused.value.reason == reason
+
+
+@given(st.text(max_size=50))
+@no_deadline
+def test_a_continuation_is_a_reply_up_to_its_number(reasoning: str) -> None:
+    said = FIELD.continuation(reasoning)
+    assert json.loads(f"{said}13}}") == {"reasoning": reasoning, "value": 13}
+    assert re.fullmatch(r'\{"reasoning":".*","value":', said, re.DOTALL)
+    assert FIELD.reasoning(f"{said}13}}") == reasoning
+    assert FIELD.place(f"{said}13}}") == 0
+
+
+def test_half_a_surrogate_pair_in_a_reasoning_is_continued_with_its_escape() -> None:
+    said = FIELD.continuation("cut \ud83d")
+    assert said.encode().decode() == '{"reasoning":"cut \\ud83d","value":'
+
+
+@pytest.mark.parametrize(
+    ("reply", "reason"),
+    [("", "empty"), ('{"value": 3}', "missing_key"), ('{"reasoning": 3}', "missing_key"), ("[]", "wrong_shape")],
+)
+def test_a_reply_without_reasoning_is_refused_with_a_reason(reply: str, reason: str) -> None:
+    with pytest.raises(ReplyError) as refused:
+        FIELD.reasoning(reply)
+    assert refused.value.reason == reason

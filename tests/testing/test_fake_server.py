@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from debate.parsing.debate_reply import ReplyForm
 from debate.parsing.schema import number_in, object_of
 from debate.testing.fake_server import FakeServer, every, failing, judgment, likely_after, refusing
+from tests.replies import FORMS
 
 SCHEMA = object_of({"value": number_in(0, 10)})
 
@@ -36,6 +36,12 @@ def test_it_answers_a_text_and_a_schema() -> None:
         assert "value" in post(f"{server.url}/api/chat", body)["message"]["content"]
     assert [request.n for request in server.requests] == [1, 2, 3]
     assert server.requests[0].text == "q"
+
+
+def test_it_answers_every_form_of_a_debates_replies() -> None:
+    for form in FORMS:
+        read = form.read(judgment(form.schema))
+        assert (read.is_silent, read.comments) == (False, ("On A.", "On B."))
 
 
 def test_a_reply_for_which_there_are_too_few_tokens_is_cut_off() -> None:
@@ -85,11 +91,3 @@ def test_it_may_give_no_log_probabilities_or_refuse_a_parameter() -> None:
             going_on(server, "a:", continue_final_message=True)
         assert "Unrecognized request argument supplied: continue_final_message" in caught.value.read().decode()
         caught.value.close()
-
-
-@pytest.mark.parametrize("scores", ["number", "label", "none"])
-@pytest.mark.parametrize("style", ["named", "compact"])
-@pytest.mark.parametrize("abstain", [False, True])
-def test_it_judges_in_every_form_of_a_debates_reply(scores: Any, style: Any, abstain: bool) -> None:
-    form = ReplyForm(("A", "B"), ("clarity", "truth"), style=style, scores=scores, abstain=abstain)
-    form.read(judgment(form.schema))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -75,14 +76,12 @@ class Reader:
         return self._read_at(places, answer.distributions)._replace(tokens=answer.usage.total_tokens)
 
     def _continuations(self, reply: ParsedReply | None) -> tuple[tuple[Block, ...], ...]:
-        """One for each cell, in the order shown."""
+        """One for each cell, in the order shown, of blocks that they share, so that each is encoded once."""
         if reply is not None:
             reply = replace(reply, comments=tuple(reply.comments[j] for j in self.order))
-        return tuple(
-            (Block([Segment(self.shown.continuation(reply, j, k), is_content=True)]),)
-            for j in range(len(self.order))
-            for k in range(len(self.form.components))
-        )
+        parts = list(self.shown.continuations(reply))
+        blocks = {part: Block([Segment(part, is_content=True)]) for part in set(chain.from_iterable(parts))}
+        return tuple([tuple([blocks[part] for part in said]) for said in parts])
 
     def _read_at(self, places: Sequence[Sequence[int]], read: Sequence[LabelDistribution]) -> Cells:
         """The cells (J, K) whose distributions stand at these places of what was read."""

@@ -20,7 +20,7 @@ from debate.parsing.values import JsonField
 from debate.testing import Recorder
 from debate.types import Candidate, Failure, Scale
 from tests.driving import user_text
-from tests.judges import judged
+from tests.judges import doubtful, judged
 from tests.small_flows import plain
 
 LINES = {"first": [40, 20, 80], "second": [60, -10, 90], "third": [100]}
@@ -270,3 +270,56 @@ def test_settings_that_cannot_work_are_named(options: dict[str, Any], field: str
     with pytest.raises(ConfigError) as refused:
         StepEvaluator(**options)
     assert refused.value.field == field
+
+
+# ---- read out
+
+
+def around(call: Generate | Call) -> dict[str, float]:
+    """Of each step, its score in `LINES` and two beside it, of which the upper one is likelier."""
+    value = list(LINES.values())[int(call.info["candidate"])][int(call.info["step"])]
+    return {str(value): 0.5, str(value - 10): 0.1, str(value + 10 if value < 100 else 99): 0.3}
+
+
+@pytest.mark.parametrize("readout", ["expected", "cells"])
+def test_the_score_of_a_step_that_is_read_out_is_the_mean_over_its_labels(readout: Any) -> None:
+    judge = Recorder(doubtful(around, written=score(5)))
+    evaluation = judged(StepEvaluator(judge=PromptedSteps(readout=readout)), TASK, judge)
+    up = 20 / 9
+    assert evaluation.details["steps"][0] == pytest.approx([40 + up, 20 + up, 80 + up])
+    assert evaluation.details["steps"][1] == pytest.approx([60 + up, -10 + up, 90 + up])
+    assert evaluation.details["first_error"] == [-1, 1, -1]
+    assert evaluation.scores.tolist() == pytest.approx([20 + up, -10 + up, 887 / 9])
+    assert (evaluation.status, evaluation.p_best) == ("ok", None)
+    read = [call for call in judge.calls if call.read_out]
+    assert len(read) == 7
+    assert {call.read_out.labels for call in read} == {tuple(map(str, range(-100, 101)))}
+
+
+def test_a_step_whose_labels_have_too_little_of_the_probability_is_named() -> None:
+    def raw(call: Generate | Call) -> dict[str, float]:
+        return {"50": 0.1 if call.info["step"] == 1 else 1.0}
+
+    judge = PromptedSteps(readout="expected")
+    evaluation = judged(StepEvaluator(judge=judge), Task("x", [line("a", 3)]), doubtful(raw, written=score(5)))
+    assert evaluation.details == {"steps": [[50, None, 50]], "first_error": [None]}
+    assert np.isnan(evaluation.scores[0])
+    [failure] = evaluation.failures
+    assert failure.reason == "label_mass"
+    assert failure.message.startswith("candidate 1, step 2: the labels -100 to 100 had 0.1 of the model's")
+
+
+def test_whether_a_line_is_solved_is_replied_also_where_scores_are_read_out() -> None:
+    told = doubtful(around, written=score(5))
+    judge = Recorder(lambda call: by_place(call) if call.info.get("solved") else told(call))
+    evaluation = judged(StepEvaluator(judge=PromptedSteps(readout="cells"), ask_solved=True), TASK, judge)
+    assert evaluation.details["solved"] == [True, False, True]
+    assert all(call.read_out is None for call in judge.calls if call.info.get("solved"))
+
+
+def test_only_a_judge_that_reads_json_can_be_read_out() -> None:
+    assert StepEvaluator(judge=PromptedSteps(readout="expected", model="m")).read_models == {"m"}
+    assert StepEvaluator().read_models == StepEvaluator(judge=PromptedSteps.x1()).read_models == frozenset()
+    with pytest.raises(ConfigError) as refused:
+        PromptedSteps.x1(readout="expected")
+    assert refused.value.field == "readout"
