@@ -205,8 +205,9 @@ def test_the_best_is_told_with_its_probability_from_the_turns(readout: Any) -> N
 def test_a_balanced_debate_has_the_mean_of_both_orders() -> None:
     settings = evaluator(panel(2), rounds=1, readout="cells", candidate_order="balanced", silent_readouts=True)
     evaluation = debate(settings, reader(whole))
+    assert evaluation.p_best is not None
     members: list[Any] = [member.p_best for member in evaluation.members]
-    np.testing.assert_allclose(evaluation.p_best, np.stack(members).mean(axis=0))  # pyright: ignore[reportArgumentType]
+    np.testing.assert_allclose(evaluation.p_best, np.stack(members).mean(axis=0))
     assert [(len(member.before), len(member.after)) for member in evaluation.members] == [(2, 2), (2, 2)]
     assert evaluation.before == evaluation.after == ()
 
