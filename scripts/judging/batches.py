@@ -19,7 +19,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from judging.forms import Text, texts
+from judging.forms import texts
 from judging.samples import LABELS, Sample, judge_profile, make_sample
 from judging.talk import PERSONAS, say
 from judging.world import Question, Reply, make_question
@@ -43,7 +43,8 @@ class Row:
 
     def add(self, ids: Sequence[int], weights: Sequence[float]) -> list[int]:
         """Add one text, from its beginning: where its learnt tokens stand. Of tokens that are shared, the larger weight
-        counts."""
+        counts.
+        """
         at, learnt = -1, list[int]()
         for token, weight in zip(ids, weights, strict=True):
             found = self._next.get((at, token))
