@@ -17,6 +17,7 @@ import math
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
+from itertools import chain
 from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeVar, cast, get_args
 
 from debate.errors import ConfigError, ReplyError
@@ -99,6 +100,7 @@ class Prompt:
         """The prompt as chat messages, for servers that take text."""
         return [{"role": role, "content": join(blocks)} for role, blocks in self.said]
 
+    @cached_property
     def encoded(self) -> Encoded:
         """The messages as canonical JSON, of which every block makes its own once."""
         messages: list[str] = []
@@ -164,8 +166,9 @@ class ReadOut:
 
     def encoded(self) -> Encoded:
         """The labels and the continuations as canonical JSON, of which every block makes its own once."""
-        texts = ["".join([block.in_json for block in blocks]) for blocks in self.continuations]
-        said = ",".join([f'"{text}"' for text in texts])
+        blocks = {id(block): block for block in chain.from_iterable(self.continuations)}
+        texts = {key: block.in_json for key, block in blocks.items()}
+        said = ",".join([f'"{"".join([texts[id(block)] for block in blocks])}"' for blocks in self.continuations])
         return Encoded(f"[{canonical(self.labels)},[{said}]]")
 
 

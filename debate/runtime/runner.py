@@ -266,7 +266,7 @@ class Runner:
             hint = f"the engine was given {', '.join(map(repr, self.backends))}"
             raise ConfigError(f"there is no backend for the model {model!r}", field="model", hint=hint)
         read_out = () if request.read_out is None else (request.read_out.encoded(),)
-        shape = digest(model, request.prompt.encoded(), ById(request.schema), request.sampling.to_dict(), *read_out)
+        shape = digest(model, request.prompt.encoded, ById(request.schema), request.sampling.to_dict(), *read_out)
         sample = [context.run.seed, shape, list(request.sample_key), request.attempt]
         return Call(
             model=model,

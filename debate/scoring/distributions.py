@@ -7,8 +7,9 @@ cases (arXiv 2503.03064). Pure array maths: knows nothing of models, prompts or 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
+from operator import mul
 from typing import NamedTuple
 
 import numpy as np
@@ -58,22 +59,35 @@ def moments(distribution: LabelDistribution, worth: Mapping[str, float] | None =
 
     worth: what each label counts; None reads the labels as numbers.
     """
+    mean = _mean_of(distribution, worth)
+    values, shares = _scores(distribution, worth)
+    squares = ((value - mean) ** 2 * p for value, p in zip(values, shares, strict=True))
+    return Moments(mean, math.nan if math.isnan(mean) else math.sqrt(math.fsum(squares) / math.fsum(shares)))
+
+
+def _mean_of(distribution: LabelDistribution, worth: Mapping[str, float] | None = None) -> float:
     if why_unscored(distribution) is not None:
-        return Moments(math.nan, math.nan)
-    pairs = [
-        (float(label) if worth is None else worth[label], p)
-        for label, p in distribution.probabilities.items()
-        if label != ABSTAIN
-    ]
-    total = math.fsum(p for _, p in pairs)
-    mean = math.fsum(value * p for value, p in pairs) / total
-    return Moments(mean, math.sqrt(math.fsum((value - mean) ** 2 * p for value, p in pairs) / total))
+        return math.nan
+    values, shares = _scores(distribution, worth)
+    return math.fsum(map(mul, values, shares)) / math.fsum(shares)
+
+
+def _scores(
+    distribution: LabelDistribution, worth: Mapping[str, float] | None
+) -> tuple[Sequence[float], Collection[float]]:
+    """What the labels but `ABSTAIN` count, and their probabilities."""
+    found = distribution.probabilities
+    if ABSTAIN in found:
+        found = {label: p for label, p in found.items() if label != ABSTAIN}
+    return list(map(_number if worth is None else worth.__getitem__, found)), found.values()
+
+
+_number = lru_cache(maxsize=1024)(float)
 
 
 def expectation_of(cells: Sequence[Sequence[LabelDistribution]]) -> FloatArray:
     """The mean of each cell, (J, K) -> (J, K)."""
-    labels, shares = _as_array([cells], None)  # (L,), (1, J, K, L)
-    return (shares[0] * labels).sum(axis=-1)
+    return np.array([[_mean_of(cell) for cell in row] for row in cells], dtype=np.float64)
 
 
 def spread_of(cells: Sequence[Sequence[LabelDistribution]]) -> FloatArray:

@@ -98,7 +98,7 @@ class Encoder:
         prompt, row, places = self._splice.encode(sample.prompt), Row(), defaultdict[str, list[list[int]]](list)
         for form, asked in texts(sample).items():
             for text in asked:
-                before = prompt + self._encode(text.before)
+                before = prompt + [token for part in text.before for token in self._encode(part)]
                 learnt = [*self._encode(text.learnt), *([self._end] if text.ends else [])]
                 places[form].append(row.add(before + learnt, [0.0] * len(before) + [text.weight] * len(learnt)))
         return row, places

@@ -6,13 +6,13 @@ templates name none. Knows nothing of tokens.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 
+from debate.parsing.debate_reply import ParsedReply, ReplyForm
 from judging.samples import LABELS, Sample
 from judging.talk import COMPONENTS, Said
 
+FORM = ReplyForm(LABELS, COMPONENTS)
 NAMED, OTHER, CELL, SILENT = 1.0, 0.35, 0.5, 0.1
 """Weights of a token of the named reply, of another reply, of a cell's score, and of one that nobody spoke before."""
 
@@ -21,7 +21,8 @@ NAMED, OTHER, CELL, SILENT = 1.0, 0.35, 0.5, 0.1
 class Text:
     """What follows a prompt: `before` is given, `learnt` is to follow."""
 
-    before: str
+    before: tuple[str, ...]
+    """In the parts that the engine encodes one by one."""
     learnt: str
     weight: float
     ends: bool = False
@@ -31,20 +32,16 @@ class Text:
 def texts(sample: Sample) -> dict[str, list[Text]]:
     """All forms of the ideal reply by name, and every cell of it read out, after the comments and without a word."""
     said = sample.said
-    cells = [(j, k, str(score)) for j, row in enumerate(said.scores) for k, score in enumerate(row)]
+    parsed = ParsedReply(said.overall, said.comments, said.scores)
     return {
-        "named": [Text("", said.reply(LABELS), NAMED, ends=True)],
-        "compact": [Text("", said.reply(LABELS, "compact"), OTHER, ends=True)],
-        "comments": [Text("", said.reply(LABELS, "none"), OTHER, ends=True)],
-        "cells": [Text(continuation(said, j, k), score, CELL) for j, k, score in cells],
-        "silent": [Text(continuation(None, j, k), score, SILENT) for j, k, score in cells],
+        "named": [Text((), said.reply(LABELS), NAMED, ends=True)],
+        "compact": [Text((), said.reply(LABELS, "compact"), OTHER, ends=True)],
+        "comments": [Text((), said.reply(LABELS, "none"), OTHER, ends=True)],
+        "cells": _cells(said, parsed, CELL),
+        "silent": _cells(said, None, SILENT),
     }
 
 
-def continuation(said: Said | None, j: int, k: int, labels: Sequence[str] = LABELS) -> str:
-    comments = said.comments if said else ("",) * len(labels)
-    overall = said.overall if said else ""
-    parts = [f'"{label}":{{"comment":{json.dumps(comments[i])}' for i, label in enumerate(labels[: j + 1])]
-    return (
-        '{"overall":' + json.dumps(overall) + ',"candidates":{' + "},".join(parts) + f',"scores":{{"{COMPONENTS[k]}":'
-    )
+def _cells(said: Said, reply: ParsedReply | None, weight: float) -> list[Text]:
+    scores = [str(score) for row in said.scores for score in row]
+    return [Text(before, score, weight) for before, score in zip(FORM.continuations(reply), scores, strict=True)]

@@ -144,16 +144,16 @@ class _Debate:
         """Recall, prompt, generate and read the scores; an unreadable reply is asked again with the error shown."""
         heard = [turn for turn in history if turn.failure is None]
         memories = yield from self._recall(i, heard)
-        reader = self.readers[i]
+        reader, first = self.readers[i], self.prompts.prompt(i, heard, memories)
 
         def call(attempt: int, error: ReplyError | None) -> Generate:
-            prompt = self.prompts.prompt(i, heard, memories, error)
+            prompt = first if error is None else self.prompts.prompt(i, heard, memories, error)
             read_out = ReadOut(reader.form.score_labels) if reader.readout == "expected" else None
             sampling, schema = self.samplings[i], reader.shown.schema
             return self._call(i, r, attempt, prompt=prompt, sampling=sampling, schema=schema, read_out=read_out)
 
         def ask(read_out: ReadOut) -> Generate:
-            return self._call(i, r, prompt=self.prompts.prompt(i, heard, memories), read_out=read_out)
+            return self._call(i, r, prompt=first, read_out=read_out)
 
         def read(said: Completion) -> ParsedReply:
             return reader.form.read(said.text, said.finish_reason)

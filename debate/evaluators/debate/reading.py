@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -79,8 +80,8 @@ class Reader:
         if reply is not None:
             reply = replace(reply, comments=tuple(reply.comments[j] for j in self.order))
         parts = list(self.shown.continuations(reply))
-        blocks = {part: Block([Segment(part, is_content=True)]) for said in parts for part in said}
-        return tuple(tuple(blocks[part] for part in said) for said in parts)
+        blocks = {part: Block([Segment(part, is_content=True)]) for part in set(chain.from_iterable(parts))}
+        return tuple([tuple([blocks[part] for part in said]) for said in parts])
 
     def _read_at(self, places: Sequence[Sequence[int]], read: Sequence[LabelDistribution]) -> Cells:
         """The cells (J, K) whose distributions stand at these places of what was read."""
