@@ -16,7 +16,7 @@ import numpy as np
 
 from debate import selection as _selection
 from debate.files import json_text
-from debate.scoring.distributions import spread_of
+from debate.scoring.distributions import moments, spread_of
 from debate.scoring.distributions import why_unscored as why_label_unscored
 from debate.types import (
     FORBID_UNKNOWN,
@@ -403,11 +403,19 @@ def _sample_lines(judged: Evaluation, j: int) -> list[str]:
 
 def _replied(judged: Evaluation, sample: Judgment, scores: bool) -> str:
     """One reply, with what it is about and what was read in it."""
-    form = "g" if sample.distribution is None else ".3g"
-    worth = f": {sample.value:{form}}" if scores and sample.value is not None else ""
+    worth = f": {worth_of(sample)}" if scores and sample.value is not None else ""
     order = f": {' > '.join(str(j + 1) for j in sample.ranking)}" if scores and sample.ranking else ""
     labels = dict(zip(sample.labels, sample.candidates, strict=False))
     return f"{judged.evaluator}, {subject(sample)}{worth}{order}\n  {_renumber(sample.text, labels)}"
+
+
+def worth_of(sample: Judgment) -> str:
+    """The value of a reply; one that was read out with its standard deviation; empty where there is none."""
+    if sample.value is None:
+        return ""
+    if sample.distribution is None:
+        return f"{sample.value:g}"
+    return f"{sample.value:.3g} ± {moments(sample.distribution)[1]:.2g}"
 
 
 def subject(sample: Judgment) -> str:

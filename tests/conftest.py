@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 from benchmarks.debates import EngineStats
 
-from debate import Engine
+from debate import Engine, bundled_judge
 from debate.backends import VLLM
+from debate.memory.store import built_in
 from tests.required import required, required_module
 from tests.scripts_loader import REPOSITORY, load_script
 
@@ -33,7 +34,7 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-NEED_VLLM = {"tiny_model", "vllm_engine"}
+NEED_VLLM = {"tiny_model", "vllm_engine", "judge_backend", "judge_engine"}
 """Fixtures that need vLLM, or torch to write a model's weights: a test with one of them is marked `vllm`."""
 
 
@@ -77,5 +78,22 @@ def vllm_engine(vllm_backend: VLLM) -> Iterator[Engine]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         with Engine(vllm_backend, seed=1) as engine:
+            engine.start()
+            yield engine
+
+
+@pytest.fixture(scope="session")
+def judge_backend() -> VLLM:
+    """The backend of `judge_engine`."""
+    required(find_spec("vllm"), "vLLM is not installed")
+    return bundled_judge.backend(max_num_seqs=32)
+
+
+@pytest.fixture(scope="session")
+def judge_engine(judge_backend: VLLM) -> Iterator[Engine]:
+    """The bundled judge on real vLLM with its memory, shared by all tests that need one."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with built_in() as memory, Engine(judge_backend, memory=memory) as engine:
             engine.start()
             yield engine

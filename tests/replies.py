@@ -5,6 +5,7 @@ Every text of `ACCEPTED` and `SPOKEN` says `WANTED`; one of `SPOKEN` that is cut
 
 from __future__ import annotations
 
+import itertools
 import json
 import time
 from collections.abc import Iterable
@@ -17,6 +18,11 @@ from debate.parsing.debate_reply import ParsedReply, ReplyForm
 
 LABELS = ("A", "B")
 COMPONENTS = ("accuracy", "relevance")
+FORMS = [
+    ReplyForm(LABELS, COMPONENTS, style, scores, abstain)
+    for style, scores, abstain in itertools.product(("named", "compact"), ("number", "label", "none"), (False, True))
+]
+"""A debate's replies in every form."""
 WANTED = ParsedReply("Fair.", ("Good, {terse}.", 'Says "no".'), ((9.0, 7.5), (2.0, 0.0)))
 OVERALL = '"overall": "Fair."'
 A = '"A": {"comment": "Good, {terse}.", "scores": {"accuracy": 9, "relevance": 7.5}}'

@@ -16,7 +16,7 @@ from rich.table import Column
 
 from debate.backends import Call
 from debate.cli.console import open_console
-from debate.evaluation import Evaluation
+from debate.evaluation import Evaluation, abstained_cells
 from debate.flow import Completion
 from debate.types import Usage
 
@@ -45,6 +45,7 @@ class Progress:
         self.usage = Usage()
         self.failed_turns = 0
         self.failed = 0
+        self.abstained = 0
         self.done_before = 0
         self._model = model
         self._total = 0
@@ -110,6 +111,7 @@ class Progress:
         self._here += 1
         self.failed += evaluation.status == "failed"
         self.failed_turns += len(evaluation.failures)
+        self.abstained += abstained_cells(evaluation)[0]
         self._show(is_due=self._done == self._total)
 
     def shared(self, others: Others) -> None:
@@ -128,11 +130,12 @@ class Progress:
         return time.monotonic() - self._began
 
     def status(self) -> str:
-        """Turns, speed, share of cached prompt tokens, failures."""
+        """Turns, speed, share of cached prompt tokens, failures, abstained cells."""
         used, seconds = self.usage, max(self.seconds, 1e-9)
         speed = f"{used.completion_tokens / seconds:,.0f} tok/s"
         failures = f", {self.failed_turns} failed turns" if self.failed_turns else ""
-        return f"{used.calls} turns, {speed}, {cached_share(used):.0%} cached{failures}"
+        abstained = f", abstained: {_counted(self.abstained, 'cell')}" if self.abstained else ""
+        return f"{used.calls} turns, {speed}, {cached_share(used):.0%} cached{failures}{abstained}"
 
     @property
     def _done(self) -> int:

@@ -11,13 +11,23 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
+import numpy as np
 from rich.console import RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from debate.cli.console import block, escape_controls, key_value_grid, line, section, table
-from debate.evaluation import Evaluation, subject, top_of_scale
+from debate.evaluation import (
+    Evaluation,
+    abstained_cells,
+    before_and_after,
+    subject,
+    top_of_scale,
+    why_unscored,
+    worth_of,
+)
+from debate.scoring.distributions import moments
 from debate.types import InvalidReply, Judgment, Memory, StopReason, Task, Turn, Verdict
 
 _STATUS_STYLE = {"ok": "green", "partial": "yellow", "failed": "red"}
@@ -112,6 +122,9 @@ def _head(evaluation: Evaluation, best: Sequence[int] = ()) -> Table:
         grid.add_row("selected", line(f"{what} of {count}", "bold"))
     if evaluation.tied and evaluation.tied != evaluation.choice:
         grid.add_row("tied best", line(_named(evaluation.tied, labels)))
+    abstained, cells = abstained_cells(evaluation)
+    if abstained:
+        grid.add_row("abstained", line(f"{abstained} of {cells} cells"))
     if (verdict := evaluation.verdict(best)) is not None:
         grid.add_row("label", Text.assemble(_named(best, labels), ": ", (verdict, VERDICT_STYLES[verdict])))
     return grid
@@ -167,6 +180,28 @@ def _rounds(evaluation: Evaluation, view: View) -> Iterator[RenderableType]:
             yield from _turn(turn, evaluation.components, view)
         if r < len(evaluation.cv):
             yield line(_round_end(evaluation, r, is_last=r == last), "cyan")
+    if evaluation.before and evaluation.after:
+        yield section("Before and after")
+        yield line("What each agent would have scored without a comment: before the debate -> after it.", "dim")
+        yield _changes(evaluation)
+
+
+def _changes(evaluation: Evaluation) -> Table:
+    """What talking changed, per agent and cell, and at the end the means of what was read both times."""
+    after = {each.agent: each.scores for each in evaluation.after}
+    labels, n = _labels(evaluation), len(evaluation.scores)
+    made = table("agent", "component", *(candidate(j, labels) for j in range(n)), right=range(2, 2 + n))
+    for each in evaluation.before:
+        later = after.get(each.agent, np.full_like(each.scores, np.nan))  # (J, K)
+        for k, component in enumerate(evaluation.components):
+            made.add_row(line(each.agent), line(component), *map(_change, each.scores[:, k], later[:, k]))
+    made.add_section()
+    made.add_row("mean", "", *map(_change, *before_and_after(evaluation)))
+    return made
+
+
+def _change(before: float, after: float) -> str:
+    return f"{_number(before, '.1f')} -> {_number(after, '.1f')}"
 
 
 def _round_end(evaluation: Evaluation, r: int, *, is_last: bool) -> str:
@@ -224,8 +259,9 @@ def _score_table(turn: Turn, components: tuple[str, ...], width: int) -> Table:
     """The (J, K) scores of a turn: one row per candidate, or one per component where that would be too wide."""
     candidates = [candidate(j, turn.labels) for j in range(len(turn.scores))]
     form = f".{max(map(_decimals, turn.scores.flat), default=0)}f"
-    cells = [[_number(score, form) for score in row] for row in turn.scores.tolist()]  # (J, K)
-    needed = sum(len(escape_controls(name)) + 3 for name in ("candidate", *components))
+    cells = [[_cell(turn, j, k, form) for k in range(len(components))] for j in range(len(candidates))]  # (J, K)
+    least = max(len(cell) for row in cells for cell in row) if turn.distributions else 0
+    needed = sum(max(len(escape_controls(name)), least) + 3 for name in ("candidate", *components))
     if needed <= width:
         head, rows, columns = "candidate", candidates, list(components)
     else:
@@ -237,6 +273,14 @@ def _score_table(turn: Turn, components: tuple[str, ...], width: int) -> Table:
     return made
 
 
+def _cell(turn: Turn, j: int, k: int, form: str) -> str:
+    """A score of a turn; one that was read out with its standard deviation."""
+    score = turn.scores[j, k]
+    if math.isnan(score):
+        return "abstained" if why_unscored(turn, j, k) == "abstained" else "-"
+    return f"{score:.1f} ± {moments(turn.distributions[j][k])[1]:.1f}" if turn.distributions else format(score, form)
+
+
 def _decimals(score: float) -> int:
     """How many decimals, up to two, a score has."""
     return 0 if math.isnan(score) else next((n for n in (0, 1) if round(score, n) == round(score, 2)), 2)
@@ -244,13 +288,15 @@ def _decimals(score: float) -> int:
 
 def _result(evaluation: Evaluation) -> Table:
     labels = _labels(evaluation)
-    made = table("candidate", "score", "probability", "rank", "", right=(1, 2, 3))
+    best = [] if evaluation.p_best is None else ["P(best)"]
+    made = table("candidate", "score", "probability", *best, "rank", "", right=range(1, 4 + len(best)))
     style = "bold green" if len(evaluation.choice) == 1 else "yellow"
     for j, rank in enumerate(evaluation.ranks()):
         cells = (
             candidate(j, labels),
             _score(evaluation, j),
             _number(evaluation.probabilities[j], ".3f"),
+            *([] if evaluation.p_best is None else [f"{evaluation.p_best[j]:.3f}"]),
             "-" if rank is None else str(rank),
             ", ".join(_remarks(evaluation, j)),
         )
@@ -317,7 +363,7 @@ def _found(sample: Judgment) -> str:
     if sample.failure is not None:
         return "nothing"
     if sample.value is not None:
-        return f"{sample.value:g}"
+        return worth_of(sample)
     return " > ".join(str(j + 1) for j in sample.ranking) or "no preference"
 
 

@@ -126,6 +126,8 @@ def _facts(
     recorded = f"{totals.calls:,} recorded = {totals.answered:,} replies + {failed:,} failed"
     facts.add_row("calls", recorded + (f"; {totals.cached:,} from the cache" if totals.cached else ""))
     facts.add_row("turns", f"{used.calls:,} calls counted in results, {totals.failures:,} failed turns")
+    if totals.abstained:
+        facts.add_row("abstained", f"{totals.abstained:,} of {totals.cells:,} cells")
     if progress.usage.calls:
         facts.add_row("this time", f"{progress.seconds:.0f} s, {progress.status()}")
     facts.add_row("results", escape_controls(str(folder.results)))

@@ -160,9 +160,9 @@ class ValueJudge(JudgeSettings):
     def _field(self) -> JsonField:
         """The reader, where it can be read out."""
         if not isinstance(self.reader, JsonField):
-            kind = type(self.reader).__name__
-            hint = "take one of JSON, such as reader=JsonField(\"value\"), or readout='reply'"
-            raise ConfigError(f"{self.readout} cannot be read with a {kind}", field="readout", hint=hint)
+            problem = f"{self.readout} needs a reader of JSON, not {type(self.reader).__name__.lstrip('_')}"
+            hint = "take one such as reader=JsonField(\"value\"), or readout='reply'"
+            raise ConfigError(problem, field="readout", hint=hint)
         return self.reader
 
     @cached_property
@@ -201,13 +201,11 @@ class ValueJudge(JudgeSettings):
         cell = None if said.value is None else (yield from self._ask_cell(prompts, question, said.value, info))
         return judgment(said, **about, **self._worth(cell))
 
-    def _find(self, said: Completion) -> _Found:
+    def _find(self, said: Completion) -> _Found | Failure:
         """The distribution where the number stands in a reply."""
         place = self._field.place(said.text, finish_reason=said.finish_reason)
         start, end = value_spans(said.text)[place]
-        # A backend that gave none is answered for as one whose labels had no probability.
-        distribution = said.distributions[place] if place < len(said.distributions) else LabelDistribution({}, 0.0)
-        return _Found(distribution, said.text[start:end], said.call)
+        return _found(said, place, said.text[start:end])
 
     def _reasoning(self, said: Completion) -> str:
         return self._field.reasoning(said.text, finish_reason=said.finish_reason)
@@ -224,7 +222,7 @@ class ValueJudge(JudgeSettings):
             info={"task_id": prompts.task_id, "attempt": 0, **info},
         )
         said = yield from generate(call)
-        return said if isinstance(said, Failure) else _Found(said.distributions[0], "", said.call)
+        return said if isinstance(said, Failure) else _found(said, 0)
 
     def _worth(self, found: _Found | Failure | None) -> dict[str, Any]:
         """The parts of a judgment that a read-out gives; none without one."""
@@ -237,10 +235,17 @@ class ValueJudge(JudgeSettings):
             mean, _ = moments(distribution)
             return {"distribution": distribution, "value": min(max(mean, self._field.low), self._field.high)}
         message = (
-            f"the labels {labels[0]} to {labels[-1]} have {distribution.mass:.2g} of the probability, and {LEAST_MASS} "
-            f"are needed{found.said and f'; the reply says {shown(found.said)}'}"
+            f"the labels {labels[0]} to {labels[-1]} had {distribution.mass:.2g} of the model's probability, less than "
+            f"{LEAST_MASS:g}{found.said and f'; the reply says {shown(found.said)}'}"
         )
         return {"distribution": distribution, "failure": Failure("label_mass", message, call=found.call)}
+
+
+def _found(completion: Completion, place: int, said: str = "") -> _Found | Failure:
+    """What was read out at a place of a completion."""
+    if place >= len(completion.distributions):
+        return Failure("no_distributions", "the backend gave no probabilities of the value", call=completion.call)
+    return _Found(completion.distributions[place], said, completion.call)
 
 
 def reading(reader: ValueReader) -> Callable[[Completion], float]:

@@ -1,7 +1,8 @@
 """Tables: a row per task, per turn, or per cell of S. Rounds count from 0 and candidates by their index, as in all
 records.
 
-A cell that was not scored is null with the reason beside it, never 0. Members of an evaluation (the two orders of a
+A cell that was not scored is null with the reason beside it, never 0. `probabilities` and `mass` are the distribution
+of a score that was read out, `spread` its standard deviation. Members of an evaluation (the two orders of a
 balanced debate, the members of a panel) have rows of their own; `member` is the path to them: empty, `0`, `1.0`.
 """
 
@@ -15,20 +16,24 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from debate.evaluation import Evaluation, plain
+import numpy as np
+
+from debate.evaluation import Evaluation, plain, why_unscored
 from debate.export.writer import Export, ExportSummary, Results, Row, finite_or_none
 from debate.files import atomic_write, load_pyarrow, valid_unicode
-from debate.types import Task
+from debate.scoring.distributions import moments
+from debate.types import LabelDistribution, Task
 
 _BATCH = 4096
 _FORMULA = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
 """What a text begins with that a spreadsheet takes for a formula; the last four are = + - @ in full width."""
 _PLACE = ("run", "task", "member")
-_FOUND = ("best", "selected", "right", "tied", "scores", "scale", "margin", "cv", "rounds", "stop_reason")
+_FOUND = ("best", "selected", "right", "tied", "scores", "p_best", "scale", "margin", "cv", "rounds", "stop_reason")
 _USAGE = ("prompt_tokens", "cached_tokens", "completion_tokens", "calls")
 _TASKS = ("run", "task", "group", "evaluator", "status", "error", *_FOUND, *_USAGE)
-_SCORES = (*_PLACE, "round", "agent", "candidate", "generator", "component", "score", "comment", "reason")
-_FAILURE = ("failure_reason", "failure_message", "invalid_replies", "escaped_special_tokens")
+_READ = ("spread", "probabilities", "mass")
+_SCORES = (*_PLACE, "round", "agent", "candidate", "generator", "component", "score", *_READ, "comment", "reason")
+_FAILURE = ("abstained", "failure_reason", "failure_message", "invalid_replies", "escaped_special_tokens")
 _TURNS = (*_PLACE, "position", "round", "agent", "shown", "overall", "comments", *_FAILURE, "memories")
 
 
@@ -37,7 +42,8 @@ def write_tasks(results: Results, path: Path, run: str) -> ExportSummary:
 
     `right` is null without a label, and false for a tie or where nothing was scored; its mean is the accuracy. `tied`
     are those that share the best score, `margin` is the distance of the two best scores, and `cv` that of the last
-    round. `rounds` counts how many were run.
+    round. `p_best` is the probability of each candidate being the best, where scores were read out. `rounds` counts how
+    many were run.
     """
     return _write((_task_row(task, each, run) for task, each in results), path, _TASKS)
 
@@ -57,6 +63,7 @@ def _task_row(task: Task, evaluation: Evaluation, run: str) -> Row:
         "right": None if verdict is None else verdict == "right",
         "tied": list(evaluation.tied),
         "scores": [finite_or_none(score) for score in evaluation.scores.tolist()],
+        "p_best": None if evaluation.p_best is None else evaluation.p_best.tolist(),
         "scale": [evaluation.scale.low, finite_or_none(evaluation.scale.high)],
         "margin": _margin(evaluation),
         "cv": finite_or_none(cv),
@@ -75,13 +82,20 @@ def _margin(evaluation: Evaluation) -> float | None:
 
 
 def write_scores(results: Results, path: Path, run: str) -> ExportSummary:
-    """Columns: run, task, member, round, agent, candidate, generator, component, score, comment, reason."""
+    """A row per cell: run, task, member, round, agent, candidate, generator, component, score, comment, and more.
+
+    The `reason` of a cell without a score is that of the failure, `abstained`, `not_shown` where the agent did not see
+    the candidate, or `label_mass` where the model gave the labels too little of its probability.
+    """
     rows = (row for place, task, each in _evaluations(results, run) for row in _score_rows(place, task, each))
     return _write(rows, path, _SCORES)
 
 
 def write_turns(results: Results, path: Path, run: str) -> ExportSummary:
-    """Columns: run, task, member, position, round, agent, overall, comments, failure, memories, and more."""
+    """A row per turn: run, task, member, position, round, agent, overall, comments, failure, memories, and more.
+
+    `abstained` counts the cells from which the agent abstained.
+    """
     rows = (row for place, _, each in _evaluations(results, run) for row in _turn_rows(place, each))
     return _write(rows, path, _TURNS)
 
@@ -101,21 +115,29 @@ def _with_members(evaluation: Evaluation, path: str) -> Iterator[tuple[Evaluatio
 
 def _score_rows(place: Row, task: Task, evaluation: Evaluation) -> Iterator[Row]:
     for turn in evaluation.transcript:
-        reason = "unscored" if turn.failure is None else turn.failure.reason
         for j, scores in enumerate(turn.scores.tolist()):
             comment = turn.comments[j] if j < len(turn.comments) else None
             said: Row = {**place, "round": turn.round, "agent": turn.agent, "comment": comment}
-            for component, score in zip(evaluation.components, scores, strict=True):
-                yield {**said, "component": component, **_cell(task, j, score, reason)}
+            for k, (component, score) in enumerate(zip(evaluation.components, scores, strict=True)):
+                read = turn.distributions[j][k] if turn.distributions else None
+                yield {**said, "component": component, **_cell(task, j, score, why_unscored(turn, j, k), read)}
     if not evaluation.transcript.turns and not evaluation.members:
-        reason = evaluation.failures[0].reason if evaluation.failures else "unscored"
         for j, score in enumerate(evaluation.scores.tolist()):
-            yield {**place, "component": evaluation.evaluator, **_cell(task, j, score, reason)}
+            about = [each for each in evaluation.judgments if each.candidates == (j,)]
+            failures = [*(each.failure for each in about if each.failure is not None), *evaluation.failures]
+            reason = failures[0].reason if failures else "unscored"
+            read = about[0].distribution if len(about) == 1 else None
+            yield {**place, "component": evaluation.evaluator, **_cell(task, j, score, reason, read)}
 
 
-def _cell(task: Task, j: int, score: float, reason: str) -> Row:
-    scored = {"score": None, "reason": reason} if math.isnan(score) else {"score": score, "reason": None}
-    return {"candidate": j, "generator": task.candidates[j].generator, **scored}
+def _cell(task: Task, j: int, score: float, reason: str | None, read: LabelDistribution | None) -> Row:
+    """A score, or why there is none, and the distribution that it was read from, if it was."""
+    cell: Row = {"candidate": j, "generator": task.candidates[j].generator}
+    cell |= {"score": None, "reason": reason} if math.isnan(score) else {"score": score, "reason": None}
+    if read is None:
+        return cell
+    spread = finite_or_none(moments(read)[1])
+    return {**cell, "spread": spread, "probabilities": dict(read.probabilities), "mass": read.mass}
 
 
 def _turn_rows(place: Row, evaluation: Evaluation) -> Iterator[Row]:
@@ -129,6 +151,7 @@ def _turn_rows(place: Row, evaluation: Evaluation) -> Iterator[Row]:
             "shown": list(turn.labels.values()),
             "overall": turn.overall,
             "comments": list(turn.comments),
+            "abstained": [why_unscored(turn, *cell) for cell in np.ndindex(turn.scores.shape)].count("abstained"),
             "failure_reason": None if failure is None else failure.reason,
             "failure_message": None if failure is None else failure.message,
             "invalid_replies": [invalid.reason for invalid in turn.invalid_replies],
@@ -142,10 +165,13 @@ def _schema(arrow: Any, columns: Sequence[str]) -> Any:
     text, whole, real = arrow.string(), arrow.int32(), arrow.float64()
     texts = [(name, text) for name in ("text", "id", "collection", "kind", "source")]
     memory = arrow.struct([*texts, *((name, real) for name in ("score", "relevance", "recency", "importance"))])
-    counts = ("position", "round", "candidate", "escaped_special_tokens", "selected", "rounds", *_USAGE)
-    types = dict.fromkeys(counts, whole) | dict.fromkeys(("score", "margin", "cv"), real) | {"right": arrow.bool_()}
-    types |= {"memories": arrow.list_(memory)} | dict.fromkeys(("scores", "scale"), arrow.list_(real))
+    counts = ("position", "round", "abstained", "candidate", "escaped_special_tokens", "selected", "rounds", *_USAGE)
+    types = (
+        dict.fromkeys(counts, whole) | dict.fromkeys(("score", *_READ, "margin", "cv"), real) | {"right": arrow.bool_()}
+    )
+    types |= {"memories": arrow.list_(memory)} | dict.fromkeys(("scores", "p_best", "scale"), arrow.list_(real))
     types |= dict.fromkeys(("shown", "best", "tied"), arrow.list_(whole))
+    types["probabilities"] = arrow.map_(text, real)
     types |= dict.fromkeys(("comments", "invalid_replies"), arrow.list_(text))
     return arrow.schema([(name, types.get(name, text)) for name in columns])
 
@@ -179,7 +205,7 @@ def _valid(value: Any) -> Any:
 
 
 def _write_csv(rows: Iterable[Row], path: Path, columns: Sequence[str]) -> ExportSummary:
-    """Null is an empty field; a list is JSON in its field; an apostrophe stands before what would be a formula."""
+    """Null is an empty field; lists and maps are JSON in theirs; an apostrophe is before what would be a formula."""
     written = ExportSummary()
     with (
         atomic_write(path) as temporary,
@@ -194,7 +220,7 @@ def _write_csv(rows: Iterable[Row], path: Path, columns: Sequence[str]) -> Expor
 
 
 def _field(value: Any) -> Any:
-    if isinstance(value, list):
+    if isinstance(value, list | dict):
         return json.dumps(value, ensure_ascii=False)
     return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
 

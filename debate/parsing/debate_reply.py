@@ -25,6 +25,11 @@ LOW, HIGH = 0, 10
 """Ends of the scale that every component is scored on; `CELL_SCALE` of the debate's settings is the same."""
 
 
+_LABELS = tuple(map(str, range(LOW, HIGH + 1)))
+Places = tuple[tuple[int, ...], ...]
+"""Which of the `value_spans` of a reply each score is, (J, K)."""
+
+
 @dataclass(frozen=True, slots=True)
 class ParsedReply:
     """A reply that was read whole. `comments` (J) and `scores` (J x K) follow the labels and the components."""
@@ -36,8 +41,8 @@ class ParsedReply:
     """NaN where the agent abstained, and everywhere in a form without scores."""
     is_silent: bool = False
     """Whether the agent abstained for the whole turn; `overall` says why."""
-    places: tuple[tuple[int, ...], ...] = field(default=(), compare=False)
-    """Which of the reply's `value_spans` each score is, (J, K); empty but where scores are labels, to be read out."""
+    places: Places = field(default=(), compare=False)
+    """Empty but where the scores are labels, to be read out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +85,7 @@ class ReplyForm:
     @property
     def score_labels(self) -> tuple[str, ...]:
         """Texts that a score may have where its probabilities are read out."""
-        return (*map(str, range(LOW, HIGH + 1)), *([ABSTAIN] if self.abstain else []))
+        return (*_LABELS, ABSTAIN) if self.abstain else _LABELS
 
     def read(self, text: str, finish_reason: str = "stop") -> ParsedReply:
         """Read a reply in which every candidate and component must be, and no other.
@@ -142,9 +147,8 @@ class ReplyForm:
             written = self._listed(members["scores"], label)
         else:
             written = _members(members["scores"], self.components, "the scores of candidate {}", "component", label)
-        return _Candidate(
-            comment, tuple([self._score(written[name], label, name) for name in self.components]), written
-        )
+        row = tuple([self._score(written[name], label, name) for name in self.components])
+        return _Candidate(comment, row, written)
 
     def _listed(self, scores: object, label: str) -> dict[str, object]:
         """The scores of a list by component."""
@@ -164,7 +168,7 @@ class ReplyForm:
 
     def _score(self, value: object, label: str, component: str) -> float:
         if isinstance(value, Number) and (LOW < (number := value.value) < HIGH or is_within(value.literal, LOW, HIGH)):
-            if self.scores == "number" or value.literal in self.score_labels:
+            if self.scores == "number" or value.literal in _LABELS:
                 return number
             problem = f"must be a whole number such as 7, not {shown(value)}"
             raise unreadable("not_whole", f"The score of {_cell(label, component)} {problem}.")
@@ -176,9 +180,7 @@ class ReplyForm:
         problem = f"is {shown(value)}, outside {LOW} to {HIGH}"
         raise unreadable("out_of_range", f"The score of {_cell(label, component)} {problem}.")
 
-    def _places(
-        self, text: str, start: int, written: Mapping[str, Mapping[str, object]]
-    ) -> tuple[tuple[int, ...], ...]:
+    def _places(self, text: str, start: int, written: Mapping[str, Mapping[str, object]]) -> Places:
         """Which value of the text each score is.
 
         start: where the reply's object begins.

@@ -127,13 +127,19 @@ def judgment(schema: Mapping[str, Any]) -> str:
         return json.dumps(write_value(schema))
     candidates = schema["properties"]["candidates"]["properties"]
     said = {
-        label: {
-            "comment": f"On {label}.",
-            "scores": {name: (len(name) + ord(label[0])) % 11 for name in shape["properties"]["scores"]["properties"]},
-        }
+        label: {"comment": f"On {label}.", **_scores(shape["properties"], ord(label[0]))}
         for label, shape in candidates.items()
     }
     return json.dumps({"overall": "All in all.", "candidates": said})
+
+
+def _scores(asked: Mapping[str, Any], shift: int) -> dict[str, Any]:
+    """A candidate's scores by name, or as a list, or none, as the schema asks for them."""
+    if "scores" not in asked:
+        return {}
+    if "properties" in asked["scores"]:
+        return {"scores": {name: (len(name) + shift) % 11 for name in asked["scores"]["properties"]}}
+    return {"scores": [(n + shift) % 11 for n in range(asked["scores"]["minItems"])]}
 
 
 def completion(text: str | None, finish_reason: str = "stop", **changes: object) -> dict[str, Any]:
@@ -163,8 +169,8 @@ def likely_after(said: str) -> dict[str, float]:
     return {token: drawn[token] / total for token in sorted(tokens, key=drawn.__getitem__, reverse=True)}
 
 
-def _logprobs(begun: str, text: str, top: int) -> dict[str, Any]:
-    """What is said of each token of a reply that went on from `begun`."""
+def logprobs_of(begun: str, text: str, top: int) -> dict[str, Any]:
+    """The `logprobs` of a text that goes on from `begun`."""
     said, content = begun, list[dict[str, Any]]()
     for token in _TOKEN.findall(text):
         likely = {**likely_after(said)}
@@ -288,7 +294,7 @@ class FakeServer:
         if request.path == "/v1/chat/completions":
             answer = completion(text, reason)
             if request.body.get("logprobs") and self._logprobs:
-                answer["choices"][0]["logprobs"] = _logprobs(request.begun, text, request.body["top_logprobs"])
+                answer["choices"][0]["logprobs"] = logprobs_of(request.begun, text, request.body["top_logprobs"])
             return Reply(body=answer)
         if request.path == "/api/chat":
             message = {"role": "assistant", "content": text}

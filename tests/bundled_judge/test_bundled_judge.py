@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import json
 import statistics
-import warnings
-from collections.abc import Iterator
 from dataclasses import replace
-from importlib.util import find_spec
 
 import pytest
 
@@ -17,10 +14,8 @@ from debate.dataset.evalset import EvalSet
 from debate.evaluators.debate.candidate_order import Ordering
 from debate.evaluators.debate.prompts import DebatePrompts
 from debate.evaluators.debate.settings import CELL_SCALE
-from debate.memory.store import built_in
 from debate.parsing.debate_reply import ReplyForm
 from debate.profiles import MemorySettings
-from tests.required import required
 from tests.scripts_loader import REPOSITORY
 
 DEMO = REPOSITORY / "scripts" / "demo_tasks.jsonl"
@@ -32,20 +27,6 @@ def own_tasks() -> list[Task]:
     """The demo's tasks of the judge's own world; it was not trained on them."""
     tasks = [task for task, _, _ in EvalSet(DEMO).tasks()]
     return [task for task in tasks if "small sums" in str(task.metadata.get("group"))]
-
-
-@pytest.fixture(scope="module")
-def judge_backend() -> VLLM:
-    required(find_spec("vllm"), "vLLM is not installed")
-    return bundled_judge.backend(max_num_seqs=32)
-
-
-@pytest.fixture(scope="module")
-def judge_engine(judge_backend: VLLM) -> Iterator[Engine]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        with built_in() as memory, Engine(judge_backend, memory=memory) as engine:
-            yield engine
 
 
 @pytest.fixture(scope="module")
@@ -116,7 +97,6 @@ def forged() -> Task:
 
 
 def test_marks_in_a_candidate_are_text(judge_engine: Engine, judge_backend: VLLM) -> None:
-    judge_engine.start()
     evaluator = bundled_judge.evaluator()
 
     def controls(task: Task) -> list[int]:

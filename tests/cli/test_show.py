@@ -15,7 +15,19 @@ from debate.cli.show import show
 from debate.errors import InputError
 from debate.evaluation import Evaluation
 from debate.jobs.results import ResultsFile
-from debate.types import Failure, InvalidReply, Memory, Scale, Transcript, Turn, Usage
+from debate.scoring.distributions import expectation_of
+from debate.types import (
+    Failure,
+    InvalidReply,
+    Judgment,
+    LabelDistribution,
+    Memory,
+    Scale,
+    SilentReadout,
+    Transcript,
+    Turn,
+    Usage,
+)
 
 NAN = float("nan")
 app = typer.Typer()
@@ -134,6 +146,60 @@ def test_a_turn_shows_its_scores_with_the_decimals_they_have(folder: Path) -> No
     assert "1 (B) 2.0 3.5 2 (A) 8.0 9.0" in text
     assert "1 (B) 4 3 2 (A) 9 7" in text
     assert "1 (B) 3.00 3.00 2 (A) 8.00 8.25" in text
+
+
+def read_out(r: int, agent: str, *cells: tuple[LabelDistribution, ...]) -> Turn:
+    return turn(r, agent, expectation_of(cells).tolist(), distributions=cells)
+
+
+SURE, UNSURE = LabelDistribution({"6": 1.0}), LabelDistribution({"2": 0.5, "8": 0.5})
+ABSTAINED = LabelDistribution({"null": 0.75, "3": 0.25})
+SILENT = SilentReadout(agent="Critic", scores=np.array([[4.0, NAN], [5.0, 6.0]]))
+READ_OUT = debate_of(
+    read_out(0, "Critic", (SURE, UNSURE), (ABSTAINED, SURE)),
+    read_out(0, "Supporter", (SURE, LabelDistribution({"6": 1.0}, 0.25)), (UNSURE, UNSURE)),
+    p_best=np.array([0.125, 0.875]),
+    before=(SILENT,),
+    after=(replace(SILENT, scores=SILENT.scores + 1.5),),
+)
+
+
+def test_scores_that_were_read_out_are_shown_with_their_doubt_and_who_abstained_is_told(folder: Path) -> None:
+    write(folder, READ_OUT)
+    text = words(shown(folder))
+    assert "1 (B) 6.0 ± 0.0 5.0 ± 3.0 2 (A) abstained 6.0 ± 0.0" in text
+    assert "1 (B) 6.0 ± 0.0 - 2 (A) 5.0 ± 3.0 5.0 ± 3.0" in text
+    assert "abstained 1 of 8 cells" in text
+    assert "candidate score probability P(best) rank" in text
+    assert "2 (A) 8.25 0.995 0.875 1 selected" in text
+
+
+def test_what_talking_changed_is_shown_per_agent_and_cell(folder: Path) -> None:
+    write(folder, READ_OUT)
+    text = words(shown(folder))
+    assert "agent component 1 (B) 2 (A)" in text
+    assert "Critic accuracy 4.0 -> 5.5 5.0 -> 6.5 Critic relevance - -> - 6.0 -> 7.5" in text
+    assert "mean 4.0 -> 5.5 5.5 -> 7.0" in text
+
+
+def test_a_debate_that_was_not_read_out_says_nothing_of_doubt(folder: Path) -> None:
+    write(folder, TWO_ROUNDS)
+    text = shown(folder)
+    assert not [told for told in ("±", "P(best)", "abstained", "before") if told in text]
+
+
+def test_a_score_with_its_doubt_is_not_broken_where_the_terminal_is_narrow(folder: Path) -> None:
+    names = tuple(f"c{k}" for k in range(8))
+    write(folder, debate_of(read_out(0, "Critic", (UNSURE,) * 8, (SURE,) * 8), components=names))
+    assert "c5 5.0 ± 3.0 6.0 ± 0.0" in words(shown(folder, COLUMNS="60"))
+
+
+def test_a_value_that_was_read_out_is_shown_with_its_doubt(folder: Path) -> None:
+    judgments = (Judgment(candidates=(0,), value=5.0, distribution=UNSURE), Judgment(candidates=(1,), value=5.25))
+    write(folder, debate_of(judgments=judgments))
+    text = words(shown(folder))
+    assert "candidate 1, sample 1: 5 ± 3" in text
+    assert "candidate 2, sample 1: 5.25" in text
 
 
 def test_the_results_file_may_be_given_itself(folder: Path) -> None:

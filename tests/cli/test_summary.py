@@ -11,17 +11,19 @@ from typing import Any
 import pytest
 
 from debate import CallbackEvaluator, Scale
-from debate.backends import Scripted
+from debate.backends import Call, Scripted
 from debate.cli.progress import Progress
 from debate.cli.summary import print_summary
 from debate.dataset.evalset import EvalSet
 from debate.export.tables import write_scores
+from debate.flow import Completion
 from debate.jobs.run import Run
 from debate.jobs.run_directory import RunDirectory
 from debate.statistics import Accuracy
 from debate.store import Store
 from debate.store.queries import Totals
 from debate.testing import SilentListener, reply_for
+from debate.types import LabelDistribution
 from tests.small_flows import debates
 
 RED, GREEN, YELLOW = 31, 32, 33
@@ -135,6 +137,31 @@ def test_debates_without_a_stop_reason_of_their_own_name_none(
 
 
 # ---- labels that come after the run
+
+
+@pytest.mark.parametrize("abstain", [True, False])
+def test_cells_from_which_agents_abstained_are_counted_and_the_live_line_counts_them_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], abstain: bool
+) -> None:
+    def reply(call: Call) -> Completion:
+        """The Critic gives no score to the candidate that it sees first."""
+        if call.read_out is None:
+            candidates = {label: {"comment": "so"} for label in call.info["labels"]}
+            return Completion(json.dumps({"overall": "so", "candidates": candidates}))
+        first = "null" if abstain and call.info["agent"] == "Critic" else "5"
+        labels = [first, first, "7", "7"]
+        return Completion("", distributions=tuple(LabelDistribution({label: 1.0}) for label in labels))
+
+    (tmp_path / "tasks.jsonl").write_text("".join(json.dumps(row(name, "a b")) + "\n" for name in "st"))
+    evaluator = debates(rounds=1, readout="cells", abstain=abstain)
+    job = Run(evalset=EvalSet(tmp_path / "tasks.jsonl"), folder=tmp_path / "out", evaluator=evaluator)
+    progress = Progress(model="")
+    folder, totals = job.execute({"scripted": Scripted(reply)}, progress)
+    print_summary(folder, totals, progress)
+    facts = capsys.readouterr().out
+    told = [line.split() for line in facts.splitlines() if line.startswith("abstained")]
+    assert told == ([["abstained", "4", "of", "16", "cells"]] if abstain else [])
+    assert (", abstained: 4 cells" in progress.status()) == abstain
 
 
 def accuracy(out: Path) -> Accuracy:

@@ -7,12 +7,15 @@ import math
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from debate.evaluation import Evaluation
 from debate.export import export_named
 from debate.export.preferences import write_preferences
-from debate.types import Scale, Task, Transcript
+from debate.registry import EXPORTS
+from debate.scoring.distributions import expectation_of
+from debate.types import LabelDistribution, Scale, SilentReadout, Task, Transcript
 from tests.export.evaluated import debated, lines_of, scored, task
 
 
@@ -50,6 +53,32 @@ def test_alpaca_annotations_hold_pairs_alone_and_say_how_many_were_left_out(tmp_
     assert (first["preference"], written.skipped.total()) == (1.5, 1)
     assert 1.5 < second["preference"] <= 2
     assert (second["generator_2"], second["output_2"]) == ("m1", "answer 1")
+
+
+@pytest.mark.parametrize("name", [name for name in EXPORTS.entries if name not in ("tasks", "scores", "turns")])
+def test_every_format_takes_scores_that_were_read_out_and_agents_that_abstained(tmp_path: Path, name: str) -> None:
+    sure, abstained = LabelDistribution({"7": 1.0}), LabelDistribution({"null": 1.0})
+    cells = ((sure, abstained), (abstained, abstained))  # (J, K)
+    scores = expectation_of(cells)
+    found = debated([[np.ones((2, 2))]])
+    turn = replace(found.transcript.turns[0], scores=scores, distributions=cells)
+    silent = (SilentReadout(agent="a0", scores=scores, distributions=cells),)
+    found = replace(
+        found,
+        scores=np.array([7.0, math.nan]),
+        tensor=scores[None, None],
+        agents=("a0",),
+        transcript=Transcript((turn,)),
+        p_best=np.array([1.0, 0.0]),
+        before=silent,
+        after=silent,
+    )
+    export = export_named(name)
+    results = [(labeled(0), found), (labeled(1), replace(found, scores=np.full(2, math.nan), selected=None))]
+    export.write(results, tmp_path / export.file, "run")
+    text = (tmp_path / export.file).read_text()
+    assert "nan" not in text
+    assert ("NaN" in text) == (name == "inspect_scores")
 
 
 def labeled(best: object, n: int = 2, name: str = "t") -> Task:

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from debate.errors import ConfigError
 from debate.export import export_named
-from debate.types import Candidate, Task, Transcript, Usage
+from debate.types import Candidate, Failure, Judgment, LabelDistribution, Task, Transcript, Usage
 from tests.export.evaluated import COMPONENTS, debated, rows_of, scored, task
 from tests.required import required_module
 
@@ -59,6 +59,54 @@ def test_a_failed_turn_has_its_reason_in_every_cell(tmp_path: Path) -> None:
         (2.0, None, "c0"),
         (None, "unreadable_reply", None),
         (None, "unreadable_reply", None),
+    ]
+
+
+def test_a_score_that_was_read_out_has_its_distribution_and_an_abstained_cell_its_reason(tmp_path: Path) -> None:
+    read = (LabelDistribution({"2": 0.5, "8": 0.5}, 0.75), LabelDistribution({"null": 1.0}))
+    aside = LabelDistribution({"4": 1.0}, 0.25)
+    found = debated([[[[5.0, math.nan]], [[math.nan, 5.0]]]])
+    turns = [
+        replace(turn, distributions=(cells,))
+        for turn, cells in zip(found.transcript, (read, (aside, read[0])), strict=True)
+    ]
+    found = replace(found, transcript=Transcript(tuple(turns)), p_best=np.array([1.0]))
+    expected = [
+        (5.0, 3.0, {"2": 0.5, "8": 0.5}, 0.75, None),
+        (None, None, {"null": 1.0}, 1.0, "abstained"),
+        (None, None, {"4": 1.0}, 0.25, "label_mass"),
+        (5.0, 3.0, {"2": 0.5, "8": 0.5}, 0.75, None),
+    ]
+    results = [(task(1), found)]
+    for name in ("s.parquet", "s.csv"):
+        assert export_named("scores").write(results, tmp_path / name, "run").rows == 4
+    columns = ("score", "spread", "probabilities", "mass", "reason")
+    rows = [[row[name] for name in columns] for row in rows_of(tmp_path / "s.parquet")]
+    assert [(*row[:2], dict(row[2]), *row[3:]) for row in rows] == expected
+    with (tmp_path / "s.csv").open(newline="") as stream:
+        texts = [[row[name] for name in columns] for row in csv.DictReader(stream)]
+    assert [tuple(json.loads(text) if text else None for text in row[:4]) for row in texts] == [
+        row[:4] for row in expected
+    ]
+    export_named("turns").write(results, tmp_path / "t.parquet", "run")
+    assert [row["abstained"] for row in rows_of(tmp_path / "t.parquet")] == [1, 0]
+    export_named("tasks").write(results, tmp_path / "tasks.parquet", "run")
+    assert rows_of(tmp_path / "tasks.parquet")[0]["p_best"] == [1.0]
+
+
+def test_a_judges_value_that_was_read_out_has_its_distribution(tmp_path: Path) -> None:
+    read, aside = LabelDistribution({"2": 0.5, "4": 0.5}), LabelDistribution({"4": 1.0}, 0.25)
+    failure = Failure("label_mass", "the labels have little of the probability")
+    judgments = (
+        Judgment(candidates=(0,), value=3.0, distribution=read),
+        Judgment(candidates=(1,), distribution=aside, failure=failure),
+    )
+    found = replace(scored(3.0, math.nan), judgments=judgments, failures=(Failure("other", "m"), failure))
+    export_named("scores").write([(task(2), found)], tmp_path / "s.parquet", "run")
+    rows = rows_of(tmp_path / "s.parquet")
+    assert [(row["score"], row["spread"], row["mass"], row["reason"]) for row in rows] == [
+        (3.0, 1.0, 1.0, None),
+        (None, None, 0.25, "label_mass"),
     ]
 
 
@@ -112,9 +160,9 @@ def test_a_task_is_a_row_with_its_label_its_choice_and_what_it_took(tmp_path: Pa
     assert rows_of(tmp_path / "t.parquet") == [
         {
             "run": "first", "task": "t", "group": "sums", "evaluator": "debate", "status": "ok", "error": None,
-            "best": [1, 2], "selected": 1, "right": True, "tied": [], "scores": [1.5, 3.5, None], "scale": [0.0, 10.0],
-            "margin": 2.0, "cv": 0.25, "rounds": 2, "stop_reason": "converged", "prompt_tokens": 100,
-            "cached_tokens": 50, "completion_tokens": 20, "calls": 3,
+            "best": [1, 2], "selected": 1, "right": True, "tied": [], "scores": [1.5, 3.5, None], "p_best": None,
+            "scale": [0.0, 10.0], "margin": 2.0, "cv": 0.25, "rounds": 2, "stop_reason": "converged",
+            "prompt_tokens": 100, "cached_tokens": 50, "completion_tokens": 20, "calls": 3,
         }
     ]  # fmt: skip
 

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from debate.parsing.schema import number_in, object_of
-from debate.testing.fake_server import FakeServer, every, failing
+from debate.testing.fake_server import FakeServer, every, failing, judgment
+from tests.replies import FORMS
 
 SCHEMA = object_of({"value": number_in(0, 10)})
 
@@ -34,6 +35,12 @@ def test_it_answers_a_text_and_a_schema() -> None:
         assert "value" in post(f"{server.url}/api/chat", body)["message"]["content"]
     assert [request.n for request in server.requests] == [1, 2, 3]
     assert server.requests[0].text == "q"
+
+
+def test_it_answers_every_form_of_a_debates_replies() -> None:
+    for form in FORMS:
+        read = form.read(judgment(form.schema))
+        assert (read.is_silent, read.comments) == (False, ("On A.", "On B."))
 
 
 def test_a_reply_for_which_there_are_too_few_tokens_is_cut_off() -> None:

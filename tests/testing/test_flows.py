@@ -32,6 +32,7 @@ from debate.parsing.schema import bounded_text, number_in, object_of
 from debate.runtime.runner import Runner
 from debate.testing import DictJournal, Recorder, SilentListener, drive, reply_for
 from debate.types import Failure, Memory
+from tests.replies import FORMS
 from tests.small_flows import FlowEvaluator, gathers, scored, tasks
 
 RUN = RunContext(seed=1)
@@ -92,6 +93,12 @@ def test_replies_are_readable_for_every_evaluator(evaluator: Any, n: int) -> Non
 
 def call(schema: Any, key: int = 0) -> Generate:
     return Generate(prompt=Prompt((), ()), schema=schema, sample_key=(key,))
+
+
+def test_a_reply_to_a_debate_is_one_of_its_form() -> None:
+    for form in FORMS:
+        replies = [form.read(reply_for(call(form.schema, key))) for key in range(20)]
+        assert {reply.is_silent for reply in replies} == ({False, True} if form.abstain else {False})
 
 
 def test_a_reply_follows_its_schema_and_the_calls_seed() -> None:

@@ -10,10 +10,9 @@ its own instead gives the labels hardly any probability, and they stay unscored 
 
 from __future__ import annotations
 
-import asyncio
 import os
 import re
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -22,6 +21,7 @@ from debate.backends.http.client import HTTPBackend, count, log, mapping
 from debate.backends.http.response_format import ResponseFormat, response_format
 from debate.backends.http.special_tokens import escape_blocks
 from debate.backends.http.top_logprobs import Likely, Place, Token, places_of, read_labels, tokens_of
+from debate.concurrency.side_by_side import side_by_side
 from debate.errors import BackendUnavailableError, ConfigError
 from debate.flow import Block, Completion, Segment
 from debate.hashing import ById
@@ -104,7 +104,7 @@ class OpenAICompatible(HTTPBackend):
             completion, places = Completion("", usage=Usage()), [Place(text) for text, _ in continued]
         else:
             completion, places = await self._answered(lambda: self._reply(call, messages, self._with_places))
-        read = await _side_by_side(self._read(call, messages, place) for place in places)
+        read = await side_by_side(self._read(call, messages, place) for place in places)
         usage = sum((used for _, used in read), completion.usage)
         distributions = tuple(distribution for distribution, _ in read)
         return replace(
@@ -239,13 +239,3 @@ def _usage(answer: Any) -> Usage:
 def _escaped(place: Place) -> Place:
     text, _ = escape_blocks((Block([Segment(place.said, is_content=True)]),))
     return replace(place, said=text)
-
-
-async def _side_by_side(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """What all of it returns, in its order; the first that raises ends the others."""
-    try:
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(each) for each in work]
-    except BaseExceptionGroup as several:
-        raise several.exceptions[0] from None
-    return [task.result() for task in tasks]

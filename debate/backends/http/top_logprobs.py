@@ -35,6 +35,7 @@ class Token:
 
     text: str
     written: bytes
+    """What it adds to the reply's ASCII: of other characters it may be a part, which servers show in several ways."""
     likely: Likely
 
 
@@ -64,37 +65,37 @@ def _token(told: Mapping[str, Any]) -> Token:
     for each in told.get("top_logprobs") or ():
         likely[each["token"]] = likely.get(each["token"], 0.0) + _probability(each)
     likely.setdefault(text, _probability(told))
-    return Token(text, _encoded(text) if written is None else bytes(written), likely)
+    return Token(text, ascii_of(text) if written is None else bytes(each for each in written if each < 128), likely)
+
+
+def ascii_of(text: str) -> bytes:
+    """The text without what is not ASCII."""
+    return text.encode("ascii", "ignore")
 
 
 def _probability(told: Mapping[str, Any]) -> float:
     return math.exp(min(told["logprob"], 0.0))
 
 
-def _encoded(text: str) -> bytes:
-    return text.encode("utf-8", "surrogatepass")
-
-
 def places_of(text: str, tokens: Sequence[Token]) -> Iterator[Place]:
     """The places of a reply's values, with what its tokens tell of them: nothing where they do not make up the text."""
     whole, ends = b"".join(token.written for token in tokens), [*accumulate(len(token.written) for token in tokens)]
-    offset = whole.rfind(_encoded(text))
+    offset = whole.rfind(ascii_of(text))
     for start, end in value_spans(text):
-        first, stop = (offset + len(_encoded(text[:n])) for n in (start, end))
+        first, stop = (offset + len(ascii_of(text[:n])) for n in (start, end))
         k = bisect_right(ends, first)
-        lead = whole[ends[k - 1] if k else 0 : first].decode(errors="replace")
+        lead = whole[ends[k - 1] if k else 0 : first].decode()
         yield Place(text[:start], _known(tokens[k:], lead, stop - first) if offset >= 0 else {"": {}})
 
 
 def _known(tokens: Sequence[Token], lead: str, size: int) -> dict[str, Likely]:
-    """What was likely at each beginning of a value of `size` bytes; its first token begins with `lead`."""
+    """What was likely at each beginning of a value of `size` characters; its first token begins with `lead`."""
     known: dict[str, Likely] = {}
-    said, left = "", size + len(_encoded(lead))
-    mark = lead.strip()
+    said, left, mark = "", size + len(lead), lead.strip()
     for token in tokens:
         text, likely = token.text, token.likely
         if not known and mark:
-            text, likely = text.lstrip().removeprefix(mark), _less(likely, mark)
+            text, likely = _plain(text).removeprefix(mark), _less(likely, mark)
         known[said] = likely
         if left <= 0:
             break
@@ -106,10 +107,14 @@ def _less(likely: Likely, mark: str) -> Likely:
     """Those tokens that begin with a mark, without it."""
     found: dict[str, float] = {}
     for text, p in likely.items():
-        if (bare := text.lstrip()).startswith(mark):
-            rest = bare.removeprefix(mark)
+        if (plain := _plain(text)).startswith(mark):
+            rest = plain.removeprefix(mark)
             found[rest] = found.get(rest, 0.0) + p
     return found
+
+
+def _plain(text: str) -> str:
+    return ascii_of(text).decode().lstrip()
 
 
 def read_labels(labels: Sequence[str]) -> Generator[str, Likely, LabelDistribution]:

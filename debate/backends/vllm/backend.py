@@ -13,7 +13,6 @@ import gc
 import itertools
 import json
 import logging
-import math
 import multiprocessing
 import os
 import signal
@@ -25,16 +24,15 @@ from pathlib import Path
 from typing import Any
 
 from debate.backends.base import Call, Capacity, check_is_chat
-from debate.backends.vllm.label_tokens import LabelTokens, Read, count_distinct, places, spell
-from debate.backends.vllm.label_tokens import Path as TokenPath
+from debate.backends.vllm.label_tokens import LabelTokens, count_distinct, places, spell
 from debate.backends.vllm.process_guard import OrphanReaper
 from debate.backends.vllm.prompt_tokens import PromptTokenizer
+from debate.backends.vllm.read_out import Reader, one_token, reading
 from debate.concurrency.daemon_thread import in_daemon_thread
-from debate.concurrency.side_by_side import side_by_side
 from debate.errors import BackendUnavailableError, CallError, ConfigError
 from debate.flow import Completion, Prompt, ReadOut
 from debate.hashing import ById, derive
-from debate.types import LabelDistribution, Usage
+from debate.types import Usage
 
 _DEFAULTS: dict[str, Any] = {
     "enable_prefix_caching": True,
@@ -162,43 +160,23 @@ class VLLM:
         """Answer with distributions: of the continuations, or of the values in a reply that is decoded as always."""
         assert self._splice is not None
         labels = self._label_tokens(read_out.labels)
-        finals: list[Any] = []
-        text, reason, n_prompt = "", "stop", len(ids)
+
+        async def send(tail: list[int], shared: int | None) -> Any:
+            params = self._shape(("read", labels, shared), lambda: {**one_token(shared), **reading(labels)})
+            return await self._final([*ids, *tail], params, call.session, call.replies_ahead)
+
+        reader = Reader(labels, send)
         if read_out.continuations:
             tails = [self._splice.encode_blocks(blocks) for blocks in read_out.continuations]
             self._room(len(ids) + max(map(len, tails)))
-            reads: list[Read] = [{} for _ in tails]
-            n_prompt += count_distinct(tails) - len(tails)
-        else:
-            final = await self._final(ids, self.sampling_params(call, len(ids)), call.session, call.replies_ahead)
-            finals.append(final)
-            output, reason = final.outputs[0], final.outputs[0].finish_reason
-            tokens = output.token_ids[:-1] if reason == "stop" else output.token_ids
-            text, ends = self._splice.decode(tokens, ids)
-            at = places(text, ends)
-            tails = [tokens[:n] for n in at]
-            row = functools.partial(_row, output, labels)
-            reads = [
-                labels.nothing() if n is None else labels.along((), tokens[n:], lambda i, n=n: row(n + i)) for n in at
-            ]
-            n_prompt -= 1
-
-        async def ask(tail: list[int], path: TokenPath) -> Read:
-            shared = labels.shared(path)
-            params = self._shape(("read", labels, shared), lambda: {**_one_token(shared), **_reading(labels)})
-            final = await self._final([*ids, *tail, *path], params, call.session, call.replies_ahead)
-            finals.append(final)
-            output = final.outputs[0]
-            return labels.along(path, output.token_ids, functools.partial(_row, output, labels))
-
-        async def read_on(tail: list[int], read: Read) -> LabelDistribution:
-            while due := labels.due(read):
-                for found in await side_by_side(ask(tail, path) for path in due):
-                    read.update(found)
-            return labels.distribution(read)
-
-        found = await side_by_side(read_on(tail, read) for tail, read in zip(tails, reads, strict=True))
-        return Completion(text, reason, _usage(n_prompt + len(finals), finals), distributions=tuple(found))
+            found = await reader.read_all(tails, [{} for _ in tails])
+            return Completion("", usage=reader.usage(len(ids) + count_distinct(tails)), distributions=tuple(found))
+        final = await self._final(ids, self.sampling_params(call, len(ids)), call.session, call.replies_ahead)
+        tokens, reason = final.outputs[0].token_ids, final.outputs[0].finish_reason
+        text, ends = self._splice.decode(tokens[:-1] if reason == "stop" else tokens, ids)
+        at = places(text, ends)
+        found = await reader.read_all([tokens[:n] for n in at], [reader.in_reply(final, n) for n in at])
+        return Completion(text, reason, reader.usage(len(ids), final), distributions=tuple(found))
 
     def _label_tokens(self, labels: tuple[str, ...]) -> LabelTokens:
         found = self._spelled.get(labels)
@@ -278,7 +256,7 @@ class VLLM:
         from vllm.sampling_params import StructuredOutputsParams
 
         text = None if call.schema is None else json.dumps(call.schema, separators=(",", ":"))
-        read = {} if call.read_out is None else _reading(self._label_tokens(call.read_out.labels))
+        read = {} if call.read_out is None else reading(self._label_tokens(call.read_out.labels))
         return {
             "max_tokens": None,
             **call.sampling.to_dict(),
@@ -374,37 +352,6 @@ def _checked_params() -> type[Any]:
         def verify(self, *_: Any, **__: Any) -> None: ...
 
     return CheckedParams
-
-
-def _reading(labels: LabelTokens) -> dict[str, Any]:
-    """Arguments of vLLM's by which the labels' tokens are read; the text is decoded by whoever asks."""
-    return {"logprob_token_ids": labels.tokens, "flat_logprobs": True, "detokenize": False}
-
-
-def _one_token(shared: int | None) -> dict[str, Any]:
-    """Arguments for one token; or for `shared` and the one after it, where longer labels begin with it.
-
-    The bias does not touch what is read: those are the model's own log-probabilities.
-    """
-    greedy = {"max_tokens": 1, "temperature": 0.0}
-    return greedy if shared is None else {**greedy, "max_tokens": 2, "logit_bias": {shared: 100.0}}
-
-
-def _row(output: Any, labels: LabelTokens, n: int) -> dict[int, float]:
-    """Probabilities of the labels' tokens at the `n`th token of an output; before theirs stands that of its own."""
-    begin = n * (len(labels.tokens) + 1) + 1
-    flat = output.logprobs.logprobs
-    return {token: math.exp(flat[begin + i]) for i, token in enumerate(labels.tokens)}
-
-
-def _usage(n_prompt: int, finals: list[Any]) -> Usage:
-    """Of several requests that count as one call.
-
-    n_prompt: tokens of their prompts, those that they share counted once.
-    """
-    computed = sum(len(final.prompt_token_ids) - (final.num_cached_tokens or 0) for final in finals)
-    decoded = sum(len(final.outputs[0].token_ids) for final in finals)
-    return Usage(n_prompt, max(0, n_prompt - computed), decoded, 1)
 
 
 def _first_lines(error: BaseException, n: int = 3) -> str:

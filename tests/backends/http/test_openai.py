@@ -13,10 +13,14 @@ from typing import Any
 
 import pytest
 
-from debate import Engine, Task
+from debate import Engine, Evaluation, Task
 from debate.backends import Call, OpenAICompatible, RetryPolicy
+from debate.backends.http.top_logprobs import LEAST_UNDECIDED
 from debate.errors import BackendError, BackendUnavailableError, CallError, ConfigError
-from debate.flow import Messages
+from debate.flow import Block, Completion, Flow, Generate, Messages, ReadOut, RunContext, Segment, generate
+from debate.parsing.places import value_spans
+from debate.parsing.schema import object_of, or_null, whole_number_in
+from debate.scoring.distributions import distribution_of
 from debate.testing.fake_server import (
     DIE,
     DRIP,
@@ -32,12 +36,17 @@ from debate.testing.fake_server import (
     form_of,
     from_the,
     judgment,
+    likely_after,
+    logprobs_of,
     only,
+    refusing,
 )
-from debate.types import Sampling
+from debate.testing.flows import write_value
+from debate.types import LabelDistribution, Sampling, Usage
 from tests.backends.asking import QUICK, SCHEMA, answer, ask, call_of, tasks
 from tests.driving import evaluator
 from tests.scripts_loader import REPOSITORY
+from tests.small_flows import FlowEvaluator, number_in, scored
 
 
 @pytest.fixture(autouse=True)
@@ -198,6 +207,153 @@ def test_parameters_that_a_server_says_it_does_not_take_are_left_out_or_renamed(
     assert server.requests[-1].body["max_completion_tokens"] == 64
     assert "sending no temperature" in caplog.text
     assert len(caplog.records) == 2
+
+
+# Labels that are read out
+
+LABELS = (*map(str, range(11)), "null")
+BEGUN = [f'{{"comment":"{comment}","score":' for comment in ("Good.", "Bad.", "So so.")]
+DIGITS = object_of(
+    {"comment": {"enum": ["It is so."]}, "a": whole_number_in(0, 10), "b": or_null(whole_number_in(0, 10))}
+)
+
+
+def cells(*begun: str, **changes: Any) -> Call:
+    """A call that reads out what comes after some beginnings of a reply."""
+    continuations = tuple((Block([Segment(text, is_content=True)]),) for text in begun or BEGUN)
+    return call_of(read_out=ReadOut(LABELS, continuations), **changes)
+
+
+def likely(said: str) -> LabelDistribution:
+    """The labels' distribution, as the server's own probabilities have it."""
+    first, second = likely_after(said), likely_after(f"{said}1")
+    raw = {label: first.get(label, 0.0) for label in LABELS}
+    is_told_apart = first["1"] >= LEAST_UNDECIDED
+    raw["10"] = first["1"] * second["0"] * is_told_apart
+    raw["1"] = first["1"] * (second[","] + second["}"]) * is_told_apart
+    return distribution_of(raw)
+
+
+def is_near(found: LabelDistribution, expected: LabelDistribution) -> bool:
+    return found.mass == pytest.approx(expected.mass, abs=1e-5) and dict(found.probabilities) == pytest.approx(
+        dict(expected.probabilities), abs=1e-5
+    )
+
+
+def test_each_continuation_is_a_request_of_one_token_that_goes_on_with_the_assistants_message() -> None:
+    with FakeServer() as server:
+        got = answer(backend_of(server), cells(session="s"))
+    assert got.text == ""
+    assert len(got.distributions) == 3
+    assert all(map(is_near, got.distributions, map(likely, BEGUN)))
+    said = [request.body["messages"][-1] for request in server.requests]
+    asked_about_ten = [text for text in BEGUN if likely_after(text)["1"] >= LEAST_UNDECIDED]
+    assert {message["role"] for message in said} == {"assistant"}
+    assert sorted(message["content"] for message in said) == sorted([*BEGUN, *(f"{text}1" for text in asked_about_ten)])
+    assert got.usage == Usage(100 * len(said), 0, 20 * len(said), 1)
+    for request in server.requests:
+        body = request.body
+        assert [message["role"] for message in body["messages"]] == ["system", "user", "assistant"]
+        assert "response_format" not in body
+        assert (body["max_tokens"], body["temperature"], body["logprobs"], body["top_logprobs"]) == (1, 0.0, True, 20)
+        assert (body["continue_final_message"], body["add_generation_prompt"]) == (True, False)
+        assert request.headers["x-session-id"] == "s"
+
+
+def test_the_values_of_a_reply_are_read_out_with_it_and_what_it_does_not_tell_apart_is_asked_for() -> None:
+    for seed in range(4):
+        text = json.dumps(write_value(DIGITS, seed))
+        reply = Reply(body=completion(text) | {"choices": [choice_of(text)]})
+        with FakeServer(lambda request, reply=reply: None if request.begun else reply) as server:
+            got = answer(backend_of(server), call_of(schema=DIGITS, read_out=ReadOut(LABELS)))
+        places = [text[:start] for start, _ in value_spans(text)]
+        assert got.text == text
+        assert len(got.distributions) == len(places) == 2
+        assert all(map(is_near, got.distributions, map(likely, places)))
+        first, *others = [request.body for request in server.requests]
+        assert first["response_format"]["json_schema"]["schema"] == DIGITS
+        assert (first["logprobs"], first["top_logprobs"], first["max_tokens"]) == (True, 20, 64)
+        is_known = {place for place, (start, _) in zip(places, value_spans(text), strict=True) if text[start] == "1"}
+        unknown = {f"{place}1" for place in {*places} - is_known if likely_after(place)["1"] >= LEAST_UNDECIDED}
+        assert {body["messages"][-1]["content"] for body in others} == unknown
+        assert got.usage.calls == 1
+
+
+def choice_of(text: str) -> dict[str, Any]:
+    """A server's choice that says `text`, with the probabilities of its tokens."""
+    message = {"role": "assistant", "content": text}
+    return {"index": 0, "message": message, "finish_reason": "stop", "logprobs": logprobs_of("", text, 20)}
+
+
+@pytest.mark.parametrize("call", [cells(), call_of(read_out=ReadOut(LABELS))], ids=["cells", "reply"])
+def test_a_server_without_log_probabilities_ends_the_run_with_what_to_do(call: Call) -> None:
+    def flow(task: Task, run: RunContext) -> Flow[Evaluation]:
+        answered = yield from generate(Generate(prompt=call.prompt, schema=call.schema, read_out=call.read_out))
+        return scored(task, number_in(answered))
+
+    with (
+        FakeServer(logprobs=False) as server,
+        Engine(backend_of(server, slots=1), max_concurrency=2) as engine,
+        pytest.raises(BackendUnavailableError, match="gives no log-probabilities") as caught,
+    ):
+        list(engine.iter_evaluate(tasks(50), FlowEvaluator(flow)))
+    assert caught.value.hint == "take readout='reply'"
+    assert f"tiny at {server.url}/v1" in caught.value.message
+    assert len(server.requests) <= 6
+
+
+def test_a_server_that_will_not_go_on_is_asked_without_and_leaves_the_labels_without_probability(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with FakeServer(refusing("continue_final_message")) as server:
+        got = answer(backend_of(server), cells())
+    assert [distribution.mass for distribution in got.distributions] == [0.0] * 3
+    assert "continue_final_message" not in server.requests[-1].body
+    assert len([record for record in caplog.records if "sending no continue_final_message" in record.message]) == 1
+
+
+def test_a_server_that_gives_fewer_top_log_probabilities_is_asked_for_as_many_as_it_gives() -> None:
+    def stingy(request: Request) -> Reply | None:
+        message = "Requested sample logprobs of 20, which is greater than max allowed: 5"
+        return failing(400, message) if request.body["top_logprobs"] > 5 else None
+
+    with FakeServer(stingy) as server:
+        backend = backend_of(server)
+        outcomes = ask(backend, cells(), cells())
+        before = len(server.requests)
+        again = answer(backend, cells())
+    assert all(isinstance(each, Completion) and each.distributions == again.distributions for each in outcomes)
+    assert all(0.3 < each.mass < 0.98 for each in again.distributions)
+    assert {request.body["top_logprobs"] for request in server.requests[before:]} == {5}
+
+
+def test_control_strings_in_what_the_model_said_are_broken_and_counted_once() -> None:
+    with FakeServer() as server:
+        got = answer(backend_of(server), cells("<|im_end|></s> a:", "<|im_end|> b:"))
+    assert got.escaped_special_tokens == 2
+    assert "<·|im_end|>" in server.requests[0].text
+    assert not any("<|im_end|>" in request.text for request in server.requests)
+
+
+def test_requests_for_labels_hold_a_slot_each_and_are_made_again_where_that_helps() -> None:
+    with FakeServer(every(3, failing(503)), delay=0.005) as server:
+        got = answer(backend_of(server, slots=2), cells(*[f"{n}:" for n in range(12)]))
+    assert all(map(is_near, got.distributions, [likely(f"{n}:") for n in range(12)]))
+    assert server.most_at_once == 2
+
+
+def test_one_request_for_labels_that_fails_for_good_fails_its_call() -> None:
+    def refuses(request: Request) -> Reply | None:
+        return failing(400, "too long") if "Bad." in request.text else None
+
+    with FakeServer(refuses) as server, pytest.raises(CallError, match="too long"):
+        answer(backend_of(server), cells())
+
+
+def test_log_probabilities_that_cannot_be_read_are_asked_for_again() -> None:
+    odd = Reply(body=completion("7") | {"choices": [{**choice_of("7"), "logprobs": {"content": [{"token": "7"}]}}]})
+    with FakeServer(first(1, odd)) as server:
+        assert is_near(answer(backend_of(server), cells("a:")).distributions[0], likely("a:"))
 
 
 # Servers in trouble

@@ -306,7 +306,7 @@ def test_a_step_whose_labels_have_too_little_of_the_probability_is_named() -> No
     assert np.isnan(evaluation.scores[0])
     [failure] = evaluation.failures
     assert failure.reason == "label_mass"
-    assert failure.message.startswith("candidate 1, step 2: the labels -100 to 100 have 0.1 of the probability")
+    assert failure.message.startswith("candidate 1, step 2: the labels -100 to 100 had 0.1 of the model's")
 
 
 def test_whether_a_line_is_solved_is_replied_also_where_scores_are_read_out() -> None:

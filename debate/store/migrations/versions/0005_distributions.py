@@ -10,7 +10,9 @@ from debate.sql.types import Json
 revision = "0005"
 down_revision = "0004"
 
-TEMPLATES: dict[str, str] = {}
+TEMPLATES = {
+    "54b68299626390d332569105c941f97b": "053c15fde226abafc5ebdcacbcc6fb93",  # debate
+}
 """Fingerprints of the built-in templates before this version, and of the same templates now: what they print did not
 change."""
 
