@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import math
 import random
 import re
-import time
 from collections.abc import Iterable, Sequence
 from functools import cache
-from itertools import pairwise
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import pytest
 from judging.samples import Sample, make_sample
 
 from debate import Engine, Sampling, bundled_judge
 from debate.backends import VLLM
-from debate.errors import CallError
 from debate.flow import Block, Call, CallFunction, Completion, Flow, Prompt, ReadOut, Segment
 from debate.parsing.debate_reply import ReplyForm
 from debate.scoring.distributions import distribution_of, moments
