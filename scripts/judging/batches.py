@@ -60,8 +60,15 @@ class Row:
 
     def others(self, place: int) -> list[int]:
         """Tokens that stand at the same place in other texts."""
-        same = [n for n, before in enumerate(self.before) if before == self.before[place] and n != place]
-        return [self.ids[n] for n in same]
+        return [self.ids[n] for n in self._after[self.before[place]] if n != place]
+
+    @cached_property
+    def _after(self) -> dict[int, list[int]]:
+        """The places after each."""
+        found: defaultdict[int, list[int]] = defaultdict(list)
+        for place, before in enumerate(self.before):
+            found[before].append(place)
+        return found
 
     @cached_property
     def _next(self) -> dict[tuple[int, int], int]:
@@ -80,7 +87,7 @@ class Encoder:
         from debate.backends.vllm.prompt_tokens import PromptTokenizer
 
         self._splice = PromptTokenizer(tokenizer)
-        self._tokenizer = tokenizer
+        self.tokenizer = tokenizer
         self._end = tokenizer.eos_token_id
         self._question = self._encode("<|input|>")
         self._opening = self._encode('{"overall":"')
@@ -88,11 +95,11 @@ class Encoder:
         self._agents = [self._encode(f"<|agent|>{name}: {roles[name]}") for name in PERSONAS]
 
     def _encode(self, text: str) -> list[int]:
-        return cast("list[int]", self._tokenizer.encode(text, add_special_tokens=False))
+        return cast("list[int]", self.tokenizer.encode(text, add_special_tokens=False))
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of some tokens."""
-        return cast("str", self._tokenizer.decode(list(ids)))
+        return cast("str", self.tokenizer.decode(list(ids)))
 
     def row(self, sample: Sample) -> tuple[Row, dict[str, list[list[int]]]]:
         """The prompt and all that is to follow it, and where in it the learnt tokens of each text are, by form."""
@@ -131,7 +138,7 @@ class Encoder:
             belief = random.choice((question.answer, random.choice(question.replies).value))
             said = say(question, belief, agent, first=False)
             text = replace(said, overall=belief).reply(LABELS)
-            encoded = self._tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
+            encoded = self.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
             starts = _ends_of_values(text, [reply.value for reply in question.replies])
             ids += [*self._agents[agent], *encoded["input_ids"]]
             learnt += [False] * len(self._agents[agent])

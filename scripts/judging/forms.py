@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from debate.parsing.debate_reply import ParsedReply, ReplyForm
-from judging.samples import LABELS, Sample
-from judging.talk import COMPONENTS, Said
+from debate.parsing.debate_reply import ParsedReply
+from judging.samples import FORM, LABELS, Sample
+from judging.talk import Said
 
-FORM = ReplyForm(LABELS, COMPONENTS)
 NAMED, OTHER, CELL, SILENT = 1.0, 0.35, 0.5, 0.1
 """Weights of a token of the named reply, of another reply, of a cell's score, and of one that nobody spoke before."""
 

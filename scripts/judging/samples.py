@@ -25,6 +25,8 @@ from judging.talk import COMPONENTS, PERSONAS, Said, say
 from judging.world import WORDS, Question, make_question, rule_text, wrong_answer
 
 LABELS = ("A", "B", "C", "D")
+FORM = ReplyForm(LABELS, COMPONENTS)
+"""Of the named reply; the compact templates state no form."""
 _ORDERING = Ordering(LABELS, ((0, 1, 2, 3),) * len(PERSONAS))
 
 
@@ -139,7 +141,7 @@ def _prompts(question: Question) -> DebatePrompts:
         _ORDERING,
         today="",
         scale=CELL_SCALE,
-        form=ReplyForm(LABELS, COMPONENTS),
+        form=FORM,
         history_scores=True,
     )
 

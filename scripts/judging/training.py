@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, get_args
 
 from debate import bundled_judge
 from debate.bundled_judge import FILE
 from judging.batches import Batch, Encoder, Row, in_background, padded
-from judging.forms import texts
-from judging.samples import Sample, make_sample
+from judging.samples import LABELS, Sample, make_sample
+from judging.talk import Style
 from judging.tokens import train_tokenizer, with_pieces
 
 _MARKS = re.compile(r"<\|\w+\|>")
@@ -97,7 +97,7 @@ def _pieces(sample: Sample) -> list[str]:
 
 
 def _replies(sample: Sample) -> list[str]:
-    return [text.learnt for form in texts(sample).values() for text in form if text.ends]
+    return [sample.said.reply(LABELS, style) for style in get_args(Style)]
 
 
 def train(plan: Plan, is_stopped: Callable[[], bool] = lambda: False) -> None:
@@ -145,7 +145,7 @@ def _progress(plan: Plan, step: int, seconds: float) -> float:
 def _step(model: Any, optimizer: Any, batch: Batch, device: str) -> float:
     torch: Any = import_module("torch")
     ids, weights, before = (torch.from_numpy(each).to(device) for each in batch)  # (B, T)
-    hidden = _hidden(model, ids, before)  # (B, T, H)
+    hidden = hidden_states(model, ids, before)  # (B, T, H)
     rows, places = (weights > 0).nonzero(as_tuple=True)
     weight = weights[rows, places]
     logits = model.lm_head(hidden[rows, before[rows, places]])
@@ -158,7 +158,7 @@ def _step(model: Any, optimizer: Any, batch: Batch, device: str) -> float:
     return float(loss.item())
 
 
-def _hidden(model: Any, ids: Any, before: Any) -> Any:
+def hidden_states(model: Any, ids: Any, before: Any) -> Any:
     """The last hidden states (B, T, H) of rows that are trees: each token attends to those on its way to the root."""
     torch: Any = import_module("torch")
     n = ids.shape[1]
@@ -191,7 +191,7 @@ def held_out(model: Any, encoder: Encoder, device: str, n: int) -> dict[str, flo
         row, places = encoder.row(sample)
         ids, _, before = (torch.from_numpy(each).to(device) for each in padded([row]))
         with torch.no_grad():
-            logits = model.lm_head(_hidden(model, ids, before)[0])  # (T, V)
+            logits = model.lm_head(hidden_states(model, ids, before)[0])  # (T, V)
 
         def is_right(place: int, row: Row = row, logits: Any = logits) -> bool:
             guesses = logits[row.before[place]].clone()

@@ -1,12 +1,21 @@
-"""The benchmarks: each is listed and has its help; short runs of the one that kills runs and of chaos."""
+"""The benchmarks: each is listed and has its help; short runs of some."""
 
 from __future__ import annotations
 
+import json
+import re
 import subprocess
 import sys
+from pathlib import Path
+from typing import Any
 
 import pytest
+from benchmarks import readout
 
+from debate.backends import Call, Scripted
+from debate.flow import Completion
+from debate.parsing.places import value_spans
+from debate.scoring.distributions import distribution_of
 from tests.scripts_loader import REPOSITORY
 
 NAMES = sorted(path.stem for path in (REPOSITORY / "scripts" / "benchmarks").glob("[a-z]*.py"))
@@ -60,3 +69,47 @@ def test_a_round_of_chaos_is_drawn_from_its_seed_and_number_alone() -> None:
     assert drawn[0] == drawn[1]
     assert drawn[0].startswith("Plan(seed=3, number=11")
     assert drawn[0] != bench("chaos", "--seed", "3", "--round", "12").stdout.splitlines()[0]
+
+
+# ---- ways of reading scores
+
+
+def adding_up(call: Call) -> Completion:
+    """A judge that can add, and thinks that any two wrong candidates are equally wrong, but for a doubt of its own."""
+    user = call.messages[1]["content"]
+    numbers = [int(each) for each in re.findall(r"\d+", user[: user.index("<|candidate|>")])]
+    numbers += [int(each) for each in re.findall(r"<\|memory\|>\w+ is (\d+)", user)]
+    answers = {str(sum(numbers)), str(abs(numbers[0] - numbers[-1]))} if len(numbers) == 2 else set[str]()
+    texts = re.findall(r"<\|candidate\|>. (.+?)(?=<)", user)
+    scores = [9 if set(re.findall(r"\d+", text)) & answers else 3 for text in texts]
+    cells = [score for score in scores for _ in range(3)]
+    read = [distribution_of({str(score): 0.9, "0": 0.01 * (n // 3)}) for n, score in enumerate(cells)]
+    if call.read_out is not None and call.read_out.continuations:
+        return Completion("", distributions=tuple(read))
+    candidate = json.loads(json.dumps(call.schema))["properties"]["candidates"]["properties"]["A"]["properties"]
+    candidates: dict[str, Any] = {}
+    for label, score in zip("ABCD", scores, strict=True):
+        named = dict.fromkeys(("accuracy", "relevance", "completeness"), score)
+        given = [score] * 3 if candidate.get("scores", {}).get("type") == "array" else named
+        candidates[label] = {"comment": "said"} | ({"scores": given} if "scores" in candidate else {})
+    text = json.dumps({"overall": "said", "candidates": candidates})
+    return Completion(text, distributions=tuple(read[: len(value_spans(text))] if call.read_out else ()))
+
+
+def test_all_ways_of_reading_scores_are_compared_task_by_task(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A short form: who can add is right where the rule is known, and ties vanish where doubts are read out."""
+    options = readout.arguments(["--short", "--json", str(tmp_path / "figures.json")])
+    readout.Comparison(options, lambda: Scripted(adding_up)).run()
+    said = capsys.readouterr()
+    assert "failed" in said.out
+    data = json.loads((tmp_path / "figures.json").read_text())
+    done: list[dict[str, Any]] = data["outcomes"]
+    phases = {"one judge", "temperature 0", "temperature 0.7", "silent read-outs"}
+    assert {each["phase"] for each in done} >= phases
+    ties: dict[str, int] = dict.fromkeys(readout.ARMS, 0)
+    for each in done:
+        ties[each["arm"]] += each["ties"]
+    assert ties["named"] > 0 and ties["compact"] > 0
+    assert ties["expected"] == ties["cells"] == 0

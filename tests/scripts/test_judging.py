@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from judging.batches import Encoder
+from judging.batches import Encoder, Row, padded
 from judging.measuring import difference, paired, share
-from judging.samples import LABELS, judge_profile, make_sample
-from judging.talk import COMPONENTS, say
+from judging.samples import FORM, LABELS, judge_profile, make_sample
+from judging.talk import say
 from judging.world import KINDS, Question, make_question, wrong_answer
 
 from debate import bundled_judge
 from debate.flow import Segment
-from debate.parsing.debate_reply import ReplyForm
+from debate.parsing.debate_reply import ParsedReply
 from tests.required import required_module
 
 SEEDS = st.integers(0, 2**32)
@@ -104,7 +104,7 @@ def test_the_same_seed_makes_the_same_questions() -> None:
 @given(SEEDS)
 def test_an_ideal_reply_is_what_the_engine_asks_for(seed: int) -> None:
     sample = make_sample(Random(seed))
-    parsed = ReplyForm(LABELS, COMPONENTS).read(sample.reply)
+    parsed = FORM.read(sample.reply)
     assert [len(row) for row in parsed.scores] == [3] * 4
     reply = json.loads(sample.reply)
     assert len(reply["overall"]) <= 60
@@ -138,19 +138,73 @@ def encoder() -> Encoder:
     return Encoder(transformers.AutoTokenizer.from_pretrained(bundled_judge.model_path()))
 
 
-def learnt(encoder: Encoder, row: tuple[list[int], list[int]]) -> list[str]:
+def learnt(encoder: Encoder, row: Row) -> list[str]:
     """The tokens that a row teaches, as text."""
-    ids, labels = row
-    assert len(ids) == len(labels)
-    assert all(label in (-100, i) for i, label in zip(ids, labels, strict=True))
-    return [encoder.decode([label]) for label in labels if label != -100]
+    return [encoder.decode([token]) for token, weight in zip(row.ids, row.weights, strict=True) if weight]
+
+
+def way_to(row: Row, place: int) -> list[int]:
+    """The tokens from the root to a place of a row, with it."""
+    return [] if place < 0 else [*way_to(row, row.before[place]), row.ids[place]]
 
 
 @pytest.mark.vllm
 @pytest.mark.parametrize("seed", range(5))
-def test_of_a_turn_the_reply_is_learnt_and_its_end(encoder: Encoder, seed: int) -> None:
+def test_of_a_turn_every_form_of_the_reply_is_learnt_and_its_end(encoder: Encoder, seed: int) -> None:
     sample = make_sample(Random(seed))
-    assert "".join(learnt(encoder, encoder.row(sample))) == sample.reply + "<|im_end|>"
+    row, places = encoder.row(sample)
+    for form, style in (("named", "named"), ("compact", "compact"), ("comments", "none")):
+        [found] = places[form]
+        assert encoder.decode([row.ids[n] for n in found]) == sample.said.reply(LABELS, style) + "<|im_end|>"
+
+
+@pytest.mark.vllm
+@pytest.mark.parametrize("seed", range(5))
+def test_of_a_read_out_each_score_is_learnt_behind_the_tokens_that_the_engine_sends(
+    encoder: Encoder, seed: int
+) -> None:
+    sample = make_sample(Random(seed))
+    row, places = encoder.row(sample)
+    reply = ParsedReply(sample.said.overall, sample.said.comments, sample.said.scores)
+    scores = [str(score) for scores in sample.said.scores for score in scores]
+    for form, said in (("cells", reply), ("silent", None)):
+        for parts, score, found in zip(FORM.continuations(said), scores, places[form], strict=True):
+            assert encoder.decode([row.ids[n] for n in found]) == score
+            assert encoder.decode(way_to(row, found[0])).endswith("assistant\n" + "".join(parts) + score)
+
+
+@pytest.mark.vllm
+def test_a_token_of_a_tree_is_guessed_as_if_its_text_stood_alone(encoder: Encoder) -> None:
+    torch: Any = required_module("torch")
+    transformers: Any = required_module("transformers")
+    from judging.training import hidden_states
+
+    model = transformers.AutoModelForCausalLM.from_pretrained(bundled_judge.model_path())
+    row, places = encoder.row(make_sample(Random(3)))
+    place = places["cells"][7][0]
+    alone = Row.of(way_to(row, place)[:-1], [False] * (len(way_to(row, place)) - 1))
+    with torch.no_grad():
+        tree, line = (
+            hidden_states(model, *(torch.from_numpy(each) for each in (padded([one])[0], padded([one])[2])))[0]
+            for one in (row, alone)
+        )
+    torch.testing.assert_close(tree[row.before[place]], line[-1], rtol=0, atol=1e-3)
+
+
+@pytest.mark.vllm
+def test_pieces_are_added_to_a_tokenizer_and_what_is_kept_stays_as_it_was(encoder: Encoder) -> None:
+    transformers: Any = required_module("transformers")
+    from judging.tokens import with_pieces
+
+    known = transformers.AutoTokenizer.from_pretrained(bundled_judge.model_path())
+    kept = [make_sample(Random(seed)).reply for seed in range(20)]
+    before = [known.encode(text) for text in kept]
+    text = "[[[1]]]"
+    more = with_pieces(known, [text] * 3, kept, n=2)
+    assert more.decode(more.encode(text)) == text
+    assert len(more) == len(encoder.tokenizer) + 2
+    assert len(more.encode(text)) < len(encoder.tokenizer.encode(text))
+    assert [more.encode(text) for text in kept] == before
 
 
 @pytest.mark.vllm
