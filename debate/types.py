@@ -423,6 +423,10 @@ class LabelDistribution:
     """Probability that the model gave to all labels together, before they were made to sum to 1; from 0 to 1."""
 
 
+Distributions = tuple[tuple[LabelDistribution, ...], ...]
+"""Of cells, (J, K)."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgment(OmitsEmpty):
     """One reply of a judge outside a debate: on one candidate or one of its steps, or a ballot on several."""
@@ -484,7 +488,7 @@ class Turn(OmitsEmpty):
     """Label shown -> candidate index, in the order shown."""
     scores: FloatArray
     """(J, K), NaN where the turn failed, the agent abstained, or the labels had too little of the probability."""
-    distributions: tuple[tuple[LabelDistribution, ...], ...] = ()
+    distributions: Distributions = ()
     """(J, K), of which `scores` are the expectations; empty where the scores were not read out."""
     overall: str = ""
     comments: tuple[str, ...] = ()
@@ -506,7 +510,7 @@ class SilentReadout:
     agent: str
     scores: FloatArray
     """(J, K), NaN where it could not be read."""
-    distributions: tuple[tuple[LabelDistribution, ...], ...] = ()
+    distributions: Distributions = ()
     """(J, K); empty where the call failed."""
 
 

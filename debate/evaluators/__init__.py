@@ -23,13 +23,13 @@ output, reads no clock, and takes its seed from `run`, so that a run can be resu
 
 `BaseEvaluator` checks and describes the settings; those declared with `setting` shape prompts and belong to a run's
 identity, those with `result_setting` may change when a run is resumed. Subclass `JudgeSettings` to ask one model short
-questions with templates of your own, and `EnsembleEvaluator` to combine other evaluators. The files here are examples:
-`value.py` of the former, `cross.py` of the latter.
+questions with templates of your own, `ValueJudge` where the answer is one value, which can then be read out, and
+`EnsembleEvaluator` to combine other evaluators. The files here are examples: `vote.py`, `value.py` and `cross.py`.
 '''
 
 from debate.evaluators.base import BaseEvaluator, ChecksTasks, Evaluator, Footprint, PromptingEvaluator
 from debate.evaluators.ensemble import EnsembleEvaluator, isolate_failures, rescale, scatter_candidates
-from debate.evaluators.judge import JudgePrompts, JudgeSettings, judgment, reading
+from debate.evaluators.judge import JudgePrompts, JudgeSettings, ValueJudge, judgment, reading
 from debate.evaluators.result import build_evaluation
 from debate.flow import Flow, RunContext, call_function, gather, generate, generate_parsed, recall
 from debate.settings import REQUIRED, documented, result_setting, setting
@@ -46,6 +46,7 @@ __all__ = [
     "JudgeSettings",
     "PromptingEvaluator",
     "RunContext",
+    "ValueJudge",
     "build_evaluation",
     "call_function",
     "documented",

@@ -63,7 +63,7 @@ class JudgeSettings(PromptingEvaluator):
         """The model's name, where it is not the run's."""
         return frozenset() if self.model is None else frozenset({self.model})
 
-    @property
+    @cached_property
     def effective_sampling(self) -> Sampling:
         """The sampling over the evaluator's defaults, with room for the longest reply at two characters per token."""
         return self.sampling.over(Sampling(temperature=self._temperature, max_tokens=self.reasoning_chars // 2 + 100))

@@ -114,10 +114,6 @@ class ReplyForm:
             places=self._places(text, start, {label: read[label].written for label in candidates}),
         )
 
-    def continuation(self, reply: ParsedReply | None, j: int, k: int) -> str:
-        """A reply's JSON up to where the score of candidate `j` for component `k` comes next; see `continuations`."""
-        return "".join([*self.continuations(reply)][j * len(self.components) + k])
-
     def continuations(self, reply: ParsedReply | None) -> Iterator[tuple[str, ...]]:
         """A reply's JSON up to where the score of each of the J x K cells comes next, in parts that cells share.
 

@@ -8,7 +8,7 @@ import json
 import random
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from debate.backends.scripted import estimated_usage
 from debate.evaluation import Evaluation

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import urllib.error
 import urllib.request
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from debate.parsing.schema import number_in, object_of
-from debate.testing.fake_server import FakeServer, every, failing, judgment
+from debate.testing.fake_server import FakeServer, every, failing, judgment, likely_after, refusing
 from tests.replies import FORMS
 
 SCHEMA = object_of({"value": number_in(0, 10)})
@@ -59,3 +60,34 @@ def test_it_misbehaves_as_it_is_told() -> None:
         assert caught.value.code == 503
         assert caught.value.headers["retry-after"] == "1"
         chat(server)
+
+
+def going_on(server: FakeServer, said: str, **more: Any) -> Any:
+    messages = [{"role": "user", "content": "q"}, {"role": "assistant", "content": said}]
+    told = {"messages": messages, "max_tokens": 1, "logprobs": True, "top_logprobs": 3, **more}
+    return post(f"{server.url}/v1/chat/completions", told)["choices"][0]
+
+
+def test_it_goes_on_with_the_assistants_message_and_says_how_likely_its_tokens_are() -> None:
+    with FakeServer() as server:
+        said = going_on(server, '{"a":', continue_final_message=True)
+        anew = going_on(server, '{"a":')
+    likely = likely_after('{"a":')
+    assert sum(likely.values()) == pytest.approx(1)
+    [token] = said["logprobs"]["content"]
+    assert said["message"]["content"] == token["token"] == next(iter(likely))
+    shown = {each["token"]: math.exp(each["logprob"]) for each in token["top_logprobs"]}
+    assert shown == pytest.approx(dict([*likely.items()][:3]))
+    assert anew["message"]["content"] == "Hel"
+    assert [each["token"] for each in anew["logprobs"]["content"]] == ["Hel"]
+
+
+def test_it_may_give_no_log_probabilities_or_refuse_a_parameter() -> None:
+    with FakeServer(logprobs=False) as server:
+        assert "logprobs" not in going_on(server, "a:")
+        server.behavior = refusing("continue_final_message")
+        going_on(server, "a:")
+        with pytest.raises(urllib.error.HTTPError) as caught:
+            going_on(server, "a:", continue_final_message=True)
+        assert "Unrecognized request argument supplied: continue_final_message" in caught.value.read().decode()
+        caught.value.close()

@@ -28,7 +28,7 @@ from debate.flow import (
     recall,
 )
 from debate.jobs.run import RunListener
-from debate.parsing.schema import bounded_text, number_in, object_of
+from debate.parsing.schema import bounded_text, number_in, object_of, or_null
 from debate.runtime.runner import Runner
 from debate.testing import DictJournal, Recorder, SilentListener, drive, reply_for
 from debate.types import Failure, Memory
@@ -121,6 +121,14 @@ def test_a_reply_follows_its_schema_and_the_calls_seed() -> None:
         assert reply["kind"] in ("a", "b")
         assert reply["sure"] in (True, False)
         assert set(reply["list"]) <= {1, 2} and reply["list"]
+
+
+def test_what_may_be_null_seldom_is() -> None:
+    schema = object_of({"a": or_null(number_in(1, 2)), "b": or_null(object_of({"c": number_in(3, 3)}))})
+    values = [json.loads(reply_for(call(schema, key))) for key in range(200)]
+    for name, others in (("a", [1, 2]), ("b", [{"c": 3}])):
+        assert 5 < sum(value[name] is None for value in values) < 40
+        assert all(value[name] in others for value in values if value[name] is not None)
 
 
 LABELS = (*map(str, range(11)), "null")

@@ -12,6 +12,7 @@ import shutil
 import signal
 import sys
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -96,11 +97,10 @@ def is_read_out(call: Call) -> bool:
 # ---- One call, one record
 
 
-@pytest.mark.parametrize("settings", READ.values(), ids=READ)
 def test_a_run_killed_in_the_middle_of_a_read_out_asks_for_that_one_again_and_for_nothing_else_twice(
-    url: str, settings: dict[str, Any], tmp_path: Path
+    url: str, tmp_path: Path
 ) -> None:
-    asked = tmp_path / "asked"
+    asked, settings = tmp_path / "asked", READ["cells"]
     ended = watched(KILLED, url, json.dumps(settings), str(asked))
     assert ended.code == -signal.SIGKILL, ended.err
     before = asked.read_text().splitlines()
@@ -256,51 +256,53 @@ def test_the_command_line_reads_out_and_asks_nothing_twice(folder: Path, monkeyp
 
 
 def assert_expectations(evaluation: Evaluation) -> None:
-    """That the tensor and what was read silently are the means of the distributions, which all cells have."""
+    """That the tensor and what was read silently are the means of the distributions."""
     assert evaluation.tensor is not None
-    n_candidates, n_components = evaluation.tensor.shape[2:]
     for turn in evaluation.transcript:
         assert turn.failure is None
         here = evaluation.tensor[turn.round, evaluation.agents.index(turn.agent)]  # (J, K)
-        np.testing.assert_array_equal(here, expectation_of(turn.distributions))
-        assert here.shape == (n_candidates, n_components)
+        if turn.distributions:
+            np.testing.assert_array_equal(here, expectation_of(turn.distributions))
+        else:  # an agent that abstains altogether
+            assert np.isnan(here).all()
     for silent in (*evaluation.before, *evaluation.after):
         np.testing.assert_array_equal(silent.scores, expectation_of(silent.distributions))
-    assert evaluation.spread is not None
-    assert np.isnan(evaluation.spread).sum() == np.isnan(evaluation.tensor).sum()
+    spread = np.full(evaluation.tensor.shape, np.nan) if evaluation.spread is None else evaluation.spread
+    np.testing.assert_array_equal(np.isnan(spread), np.isnan(evaluation.tensor))
 
 
 # ---- vLLM
 
-SHORT: dict[str, Any] = {"rounds": 1, "comment_chars": 12, "overall_chars": 12}
+FORMS: list[dict[str, Any]] = [
+    {"readout": "reply", "reply": "compact"},
+    {"readout": "expected", "silent_readouts": True},
+    {"readout": "expected", "reply": "compact"},
+    {"readout": "expected", "abstain": True},
+    {"readout": "cells", "silent_readouts": True},
+    {"readout": "cells", "abstain": True},
+]
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"readout": "reply", "reply": "compact"},
-        {"readout": "expected"},
-        {"readout": "expected", "reply": "compact", "abstain": True},
-        {"readout": "cells", "silent_readouts": True},
-        {"readout": "cells", "abstain": True},
-    ],
-    ids=lambda settings: "-".join(str(value) for value in settings.values()),
-)
-def test_every_form_of_read_out_runs_on_vllm_and_is_replayed_from_the_store(
-    vllm_engine: Engine, tmp_path: Path, settings: dict[str, Any]
+def test_every_way_to_read_scores_runs_on_vllm_and_is_replayed_from_the_store(
+    vllm_engine: Engine, tmp_path: Path
 ) -> None:
-    judge, task = debates(**{**SHORT, **settings}), Task("What is 2 + 2?", ["4", "5"], id="sum")
-    store = str(tmp_path / "run.sqlite")
-    with_store: dict[str, Any] = {"store": store, "seed": 1, "today": TODAY}
-    engine = Engine(vllm_engine.backends, **with_store)
-    [evaluation] = engine.evaluate_batch([task], judge, run="r")
-    if settings["readout"] != "reply":
-        assert_expectations(evaluation)
-        for turn in evaluation.transcript:
-            assert [len(row) for row in turn.distributions] in ([2, 2], [])
-            assert settings.get("abstain") or turn.distributions
-    assert evaluation.tensor is not None
-    scored = evaluation.tensor[~np.isnan(evaluation.tensor)]
-    assert ((scored >= 0) & (scored <= 10)).all()
-    with Engine(Scripted(refuse, model=next(iter(vllm_engine.backends))), **with_store) as replay:
-        assert comparable(replay.evaluate_batch([task], judge, run="r")) == comparable([evaluation])
+    def judges(**more: Any) -> list[DebateEvaluator]:
+        return [debates(rounds=1, comment_chars=12, overall_chars=12, **settings, **more) for settings in FORMS]
+
+    questions = [Task("What is 2 + 2?", ["4", "5"], id=f"t{n}") for n in range(len(FORMS))]
+    model = next(iter(vllm_engine.backends))
+    again = Engine(Scripted(refuse, model=model), seed=1)
+    with again, Store(tmp_path / "run.sqlite") as store, closing(store.run("r", {}, seed=1)) as run:
+        asked = vllm_engine.evaluate_batch(questions, judges(), run=run)
+        replayed = again.evaluate_batch(questions, judges(weights=[1.0, 0.1]), run=run)
+    for settings, evaluation, same in zip(FORMS, asked, replayed, strict=True):
+        assert evaluation.tensor is not None
+        np.testing.assert_array_equal(evaluation.tensor, same.tensor)
+        assert same.usage == evaluation.usage
+        if settings["readout"] != "reply":
+            assert_expectations(evaluation)
+            assert same.p_best is not None
+        if not settings.get("abstain"):
+            assert evaluation.status == "ok", evaluation.error
+            assert ((evaluation.tensor >= 0) & (evaluation.tensor <= 10)).all()
+        assert len(evaluation.before) == len(evaluation.after) == N_AGENTS * ("silent_readouts" in settings)

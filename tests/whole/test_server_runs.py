@@ -20,6 +20,8 @@ import pytest
 from debate import Engine
 from debate.backends import Call, OpenAICompatible, Scripted
 from debate.cli import main
+from debate.flow import Block, Completion, Flow, Generate, Prompt, ReadOut, Segment, generate
+from debate.testing import check_backend
 from debate.testing.fake_server import DIE, HANG, FakeServer, Reply, completion, every, failing, from_the, judgment
 from tests.backends.asking import tasks
 from tests.driving import evaluator
@@ -188,7 +190,7 @@ def test_what_cannot_be_used_is_refused_before_anything_is_sent(
 SERVE = [
     "--dtype", "bfloat16", "--enforce-eager", "--max-model-len", "16384", "--max-num-seqs", "16",
     "--kv-cache-memory-bytes", "268435456", "--no-enable-chunked-prefill", "--max-num-batched-tokens", "16384",
-    "--structured-outputs-config", '{"backend":"xgrammar","disable_any_whitespace":true}',
+    "--max-logprobs", "-1", "--structured-outputs-config", '{"backend":"xgrammar","disable_any_whitespace":true}',
 ]  # fmt: skip
 
 
@@ -231,14 +233,35 @@ def is_healthy(url: str) -> bool:
         return False
 
 
+def read_out() -> Flow[Completion]:
+    """Two places of a reply, read out."""
+    texts = ('{"comment":"Good.","score":', '{"comment":"Bad, as all have said before.","score":')
+    labels = ReadOut(tuple(map(str, range(11))), tuple((Block([Segment(text, is_content=True)]),) for text in texts))
+    answer = yield from generate(Generate(prompt=Prompt.from_messages("What is it worth?"), read_out=labels))
+    assert isinstance(answer, Completion), answer
+    return answer
+
+
 @pytest.mark.vllm
-def test_debates_over_vllm_serve_are_complete_and_in_range(tiny_model: Path, tmp_path: Path) -> None:
+def test_debates_over_vllm_serve_are_complete_and_in_range_and_labels_are_those_of_vllm_in_process(
+    tiny_model: Path, vllm_engine: Engine, tmp_path: Path
+) -> None:
     settings = evaluator(rounds=1, comment_chars=12, overall_chars=12)
     with vllm_serve(tiny_model, tmp_path / "log") as url:
         backend = OpenAICompatible("tiny", url, slots=8)
         with Engine(backend) as engine:
             evaluations = engine.evaluate_batch(tasks(4), settings)
             again = engine.evaluate_batch(tasks(4), settings)
+        check_backend(OpenAICompatible("tiny", url, slots=8))
+        every_token = {"top_logprobs": -1}
+        with Engine(OpenAICompatible("tiny", url, extra_body=every_token)) as engine:
+            served, own = engine.drive(read_out()), vllm_engine.drive(read_out())
+    assert len(served.distributions) == len(own.distributions) == 2
+    for one, other in zip(served.distributions, own.distributions, strict=True):
+        # The shares of 1 and 10 are too small in this model for a request that tells them apart.
+        for label in map(str, range(2, 10)):
+            expected = other.probabilities[label] * other.mass
+            assert one.probabilities[label] * one.mass == pytest.approx(expected, rel=0.05)
     with Engine(Scripted(scripted)) as engine:
         in_process = engine.evaluate(tasks(1)[0], settings).to_dict()
     assert backend.response_format.current == "json_schema"

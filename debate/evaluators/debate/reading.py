@@ -17,10 +17,8 @@ from debate.evaluators.base import Readout
 from debate.flow import Block, Flow, Generate, Parsed, ReadOut, Segment, generate
 from debate.parsing.debate_reply import ParsedReply, ReplyForm
 from debate.scoring.distributions import LEAST_MASS, expectation_of
-from debate.types import Failure, FloatArray, LabelDistribution
+from debate.types import Distributions, Failure, FloatArray, LabelDistribution
 
-Distributions = tuple[tuple[LabelDistribution, ...], ...]
-"""(J, K)"""
 _NAMED = 3
 """Cells that a message names."""
 
