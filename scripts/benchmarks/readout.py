@@ -29,13 +29,13 @@ import math
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from judging.harder import harder
@@ -143,7 +143,7 @@ class Comparison:
         self.outcomes: list[Outcome] = []
         self.blocks: list[Block] = []
         self.tables: dict[str, list[str]] = {}
-        self._until = time.monotonic() + 60 * options.minutes
+        self._began = time.monotonic()
 
     def run(self) -> None:
         """All phases, as far as time allows."""
@@ -157,32 +157,46 @@ class Comparison:
         self._tell("")
 
     def _phases(self, seed: int, engine: Engine, backend: Grammarless) -> None:
-        few, arms = self.options.few, [arm for arm in self.options.arms if arm != "silent"]
+        few, arms = range(self.options.few), [arm for arm in self.options.arms if arm != "silent"]
         if seed > 0:
-            self._phase("temperature 0.7", seed, engine, arms, range(few), temperature=0.7)
+            share_of_time = 0.74 + 0.26 * seed / (self.options.seeds - 1)
+            self._phase("temperature 0.7", seed, engine, arms, few, 0.7, share_of_time)
             return
-        self._phase("one judge", 0, engine, ["one judge"], range(few), 0.0)
-        for temperature in (0.0, 0.7):
-            self._phase(f"temperature {temperature:g}", 0, engine, arms, range(len(self.questions)), temperature)
+        every = range(len(self.questions))
+        self._phase("one judge", 0, engine, ["one judge"], few, 0.0, 0.04)
+        self._phase("temperature 0", 0, engine, arms, every, 0.0, 0.34)
+        self._phase("temperature 0.7", 0, engine, arms, every, 0.7, 0.64)
         if "silent" in self.options.arms:
-            self._phase("silent read-outs", 0, engine, ["cells", "silent"], range(few), 0.0)
+            self._phase("silent read-outs", 0, engine, ["cells", "silent"], few[:100], 0.0, 0.7)
         backend.has_grammar = False
-        self._phase("without grammar", 0, engine, arms, range(min(few, 100)), 0.0)
+        self._phase("without grammar", 0, engine, arms, few[:50], 0.0, 0.74)
         backend.has_grammar = True
 
     def _phase(
-        self, phase: str, seed: int, engine: Engine, arms: Sequence[str], places: Sequence[int], temperature: float
+        self,
+        phase: str,
+        seed: int,
+        engine: Engine,
+        arms: Sequence[str],
+        places: Sequence[int],
+        temperature: float,
+        share_of_time: float,
     ) -> None:
-        """The arms take turns, in another order for every block."""
-        began = time.monotonic()
-        size = self.options.block
+        """The arms take turns, in another order for every block; none begins that would not end in time.
+
+        share_of_time: how much of the time may be over at the end of the phase. The first block is always done.
+        """
+        began, last = time.monotonic(), 0.0
+        until, size = self._began + 60 * self.options.minutes * share_of_time, self.options.block
         for number, start in enumerate(range(0, len(places), size)):
-            if time.monotonic() > self._until:
-                _say(f"{phase}, seed {seed}: the time is over after {start} of {len(places)} tasks")
+            at = time.monotonic()
+            if number and at + last > until:
+                _say(f"{phase}, seed {seed}: its time is over after {start} of {len(places)} tasks")
                 break
             turned = number % len(arms)
             for arm in (*arms[turned:], *arms[:turned]):
                 self._block(phase, arm, seed, engine, number, places[start : start + size], temperature)
+            last = time.monotonic() - at
         _say(f"{phase}, seed {seed}: {time.monotonic() - began:.0f} s")
         self._tell(phase)
 
@@ -208,11 +222,11 @@ class Comparison:
         return bundled_judge.evaluator(self.options.model, **settings, profile=profile)
 
     @contextmanager
-    def _engine(self, seed: int) -> Iterator[tuple[Engine, Grammarless]]:
+    def _engine(self, seed: int) -> Generator[tuple[Engine, Grammarless]]:
         backend = Grammarless(self._backend())
         with MemoryStore("sqlite://", HashingEmbedder(), "exact") as memory:
             memory.add(_COLLECTION, [rule_text(word, number) for word, number in self.counts.items()])
-            with Engine(backend, memory, seed=seed) as engine:
+            with Engine(cast("Backend", backend), memory, seed=seed) as engine:
                 yield engine.start(), backend
 
     def _tell(self, phase: str) -> None:
@@ -321,10 +335,8 @@ def _table(outcomes: Sequence[Outcome], blocks: Sequence[Block]) -> list[str]:
         ("failed debates", lambda arm: _percent(share([each.failed for each in by_arm[arm]]), "share")),
     ]
     if any(each.before is not None for each in outcomes):
-        rows += [
-            ("right before the first turn", lambda arm: _silently([each.before for each in by_arm[arm]])),
-            ("right after the last turn", lambda arm: _silently([each.after for each in by_arm[arm]])),
-        ]
+        rows.append(("right before the first turn", lambda arm: _silently([each.before for each in by_arm[arm]])))
+        rows.append(("right after the last turn", lambda arm: _silently([each.after for each in by_arm[arm]])))
     lines = [f"| | {' | '.join(arms)} |", "|---|" + "--:|" * len(arms)]
     return lines + [f"| {name} | {' | '.join(told(arm) for arm in arms)} |" for name, told in rows]
 
@@ -473,8 +485,8 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--arms", nargs="+", choices=[*COMPARED, "silent"], default=[*COMPARED, "silent"])
     parser.add_argument("--rounds", type=int, default=2, help="most rounds of a debate")
-    parser.add_argument("--block", type=int, default=100, help="tasks of one arm before the next has its turn")
-    parser.add_argument("--minutes", type=float, default=25, help="begin no block after so long")
+    parser.add_argument("--block", type=int, default=50, help="tasks of one arm before the next has its turn")
+    parser.add_argument("--minutes", type=float, default=25, help="each phase has a share of them")
     parser.add_argument("--slots", type=int, default=64)
     parser.add_argument("--seed", type=int, default=1, help="of the tasks; the bundled judge's training uses none")
     parser.add_argument("--short", action="store_true", help="a few tasks, for a test")

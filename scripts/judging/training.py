@@ -52,7 +52,8 @@ def make_model(tokenizer: Any, plan: Plan) -> Any:
     from transformers import LlamaConfig, LlamaForCausalLM
 
     if plan.start is not None:
-        model: Any = LlamaForCausalLM.from_pretrained(plan.start)
+        start: Any = LlamaForCausalLM
+        model = start.from_pretrained(plan.start)
         model.resize_token_embeddings(len(tokenizer))
         return model
     heads = plan.hidden // 32
@@ -135,7 +136,7 @@ def train(plan: Plan, is_stopped: Callable[[], bool] = lambda: False) -> None:
     if is_stopped():
         _say(f"stopped at step {step}; the same command goes on from there")
         return
-    _say(json.dumps(held_out(model, encoder, plan.device, 300)))
+    _say(json.dumps(held_out(model, encoder, plan.device, 150)))
 
 
 def _progress(plan: Plan, step: int, seconds: float) -> float:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from judging.batches import Encoder, Row, padded
 from judging.measuring import difference, paired, share
 from judging.samples import FORM, LABELS, judge_profile, make_sample
-from judging.talk import say
+from judging.talk import Style, say
 from judging.world import KINDS, Question, make_question, wrong_answer
 
 from debate import bundled_judge
@@ -153,7 +153,8 @@ def way_to(row: Row, place: int) -> list[int]:
 def test_of_a_turn_every_form_of_the_reply_is_learnt_and_its_end(encoder: Encoder, seed: int) -> None:
     sample = make_sample(Random(seed))
     row, places = encoder.row(sample)
-    for form, style in (("named", "named"), ("compact", "compact"), ("comments", "none")):
+    styles: dict[str, Style] = {"named": "named", "compact": "compact", "comments": "none"}
+    for form, style in styles.items():
         [found] = places[form]
         assert encoder.decode([row.ids[n] for n in found]) == sample.said.reply(LABELS, style) + "<|im_end|>"
 
