@@ -202,7 +202,7 @@ def test_numbers_of_two_tokens_are_those_of_a_softmax_by_transformers(
 
 # ---- the tiny model
 
-SHORT = ReplyForm(("A", "B"), ("relevance", "accuracy"), scores="label", abstain=True, comment_chars=9, overall_chars=9)
+SHORT = ReplyForm(("A", "B"), ("relevance", "accuracy"), scores="label", comment_chars=9, overall_chars=9)
 WORDS = Prompt.from_messages("word " * 200)
 
 
@@ -233,7 +233,7 @@ def test_a_reply_is_the_same_whether_its_labels_are_read_or_not(vllm_engine: Eng
         assert with_labels.text == without.text
         assert with_labels.finish_reason == without.finish_reason
         assert len(with_labels.distributions) == len(value_spans(without.text))
-        assert all(each.mass > 0.99 for each in with_labels.distributions)  # of what the grammar allows
+        assert all(each.mass > 0.5 for each in with_labels.distributions)  # among what the grammar allows
         assert without.distributions == ()
 
 
