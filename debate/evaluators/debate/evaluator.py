@@ -96,7 +96,7 @@ class _Debate:
         return self._evaluation(stop or "max_rounds", before, after)
 
     def _silent_readouts(self) -> Flow[list[_Silent]]:
-        """How every agent would score now, having heard all turns, without a word of its own; all asked at once."""
+        """How every agent would score now, having heard what its next turn would show, without a word of its own."""
         if not self.settings.silent_readouts:
             return []
 
@@ -108,7 +108,7 @@ class _Debate:
         return list(silent)
 
     def _silent(self, i: int) -> Flow[_Silent]:
-        heard = [turn for turn in self.turns if turn.failure is None]
+        heard = [turn for turn in self._earlier_rounds(len(self.cv)) if turn.failure is None]
         memories = yield from self._recall(i, heard)
         moment = "after" if self.turns else "before"
         prompt, name = self.prompts.prompt(i, heard, memories), self.settings.personas[i].name

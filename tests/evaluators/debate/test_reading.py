@@ -379,17 +379,13 @@ def test_every_agent_is_read_out_before_the_first_turn_and_after_the_last(mode: 
     silent = [call for call in judge.calls if "moment" in call.info]
     assert [call.info["moment"] for call in judge.calls[:2] + judge.calls[-2:]] == ["before"] * 2 + ["after"] * 2
     assert len(silent) == 4 and all(len(call.read_out.continuations) == 6 for call in silent)
-    assert [len(heard(call)) for call in silent] == [0, 0, 4, 4]
-    assert (
-        [found.agent for found in evaluation.before]
-        == [found.agent for found in evaluation.after]
-        == [
-            "agent0",
-            "agent1",
-        ]
-    )
+    n_heard = 0 if mode == "independent" else 4  # an agent that hears nobody is not shown the others at the end either
+    assert [len(heard(call)) for call in silent] == [0, 0, n_heard, n_heard]
+    assert [[found.agent for found in read] for read in (evaluation.before, evaluation.after)] == [
+        ["agent0", "agent1"]
+    ] * 2
     assert [found.scores.tolist() for found in evaluation.before] == [[[0.5] * 2] * 3] * 2
-    assert [found.scores.tolist() for found in evaluation.after] == [[[4.5] * 2] * 3] * 2
+    assert [found.scores.tolist() for found in evaluation.after] == [[[n_heard + 0.5] * 2] * 3] * 2
     assert evaluation.status == "ok" and len(evaluation.transcript) == 4
 
 
