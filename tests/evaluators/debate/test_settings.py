@@ -205,11 +205,13 @@ def test_a_debate_without_read_outs_is_described_as_before_there_were_any() -> N
     assert not {"readout", "reply", "abstain", "silent_readouts"} & evaluator().describe().keys()
 
 
-@pytest.mark.parametrize(
-    ("settings", "read"),
-    [({}, set()), ({"abstain": True}, set()), ({"readout": "expected"}, {None, "big"}),
-     ({"readout": "cells"}, {None, "big"}), ({"silent_readouts": True}, {None, "big"})],
-)  # fmt: skip
+_READ: list[tuple[dict[str, Any], set[str | None]]] = [
+    ({}, set()), ({"abstain": True}, set()), ({"readout": "expected"}, {None, "big"}),
+    ({"readout": "cells"}, {None, "big"}), ({"silent_readouts": True}, {None, "big"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("settings", "read"), _READ)
 def test_a_debate_names_the_models_whose_labels_it_reads(settings: dict[str, Any], read: set[str | None]) -> None:
     assert evaluator(rich_profile(), **settings).read_models == read
 
