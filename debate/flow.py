@@ -17,7 +17,6 @@ import math
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from itertools import chain
 from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeVar, cast, get_args
 
 from debate.errors import ConfigError, ReplyError
@@ -164,12 +163,10 @@ class ReadOut:
     """Texts that may stand at each place, no two alike: `0` to `10`, or `null`."""
     continuations: tuple[tuple[Block, ...], ...] = ()
 
-    def encoded(self) -> Encoded:
-        """The labels and the continuations as canonical JSON, of which every block makes its own once."""
-        blocks = {id(block): block for block in chain.from_iterable(self.continuations)}
-        texts = {key: block.in_json for key, block in blocks.items()}
-        said = ",".join([f'"{"".join([texts[id(block)] for block in blocks])}"' for blocks in self.continuations])
-        return Encoded(f"[{canonical(self.labels)},[{said}]]")
+    def encoded(self) -> list[Any]:
+        """What shapes the answer, for hashes."""
+        texts = ["".join([text for block in blocks for text, _ in block]) for blocks in self.continuations]
+        return [list(self.labels), texts]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

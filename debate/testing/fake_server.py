@@ -164,7 +164,7 @@ def likely_after(said: str) -> dict[str, float]:
     else:
         return {"Well": 0.5, "So": 0.25}
     draw = random.Random(derive(said))
-    drawn = {token: draw.random() ** 2 for token in tokens}
+    drawn = {token: draw.random() ** 2 * (1.0 if token.isdigit() else 0.1) for token in tokens}
     total = sum(drawn.values())
     return {token: drawn[token] / total for token in sorted(tokens, key=drawn.__getitem__, reverse=True)}
 

@@ -54,6 +54,17 @@ def test_a_step_judge_that_is_no_chat_model_is_refused_on_a_chat_server_before_a
     assert server.requests == []
 
 
+@pytest.mark.parametrize("how", [["--readout", "cells"], ["--evaluator", "value", "--readout", "expected"]])
+def test_a_read_out_is_refused_on_a_server_that_cannot_be_read_out_before_anything_is_asked(
+    tasks: Path, how: list[str]
+) -> None:
+    with FakeServer() as server:
+        error = refused(tasks, "--backend", "ollama", "--base-url", server.url, "--cache", "1h", *how)
+    assert error.field == "readout"
+    assert error.problem.startswith("the backend of no-such-model gives no probabilities")
+    assert server.requests == []
+
+
 @pytest.fixture
 def tasks(tmp_path: Path) -> Path:
     known = {"text": "one", "generator": "a"}

@@ -40,6 +40,8 @@ EVALUATORS = {
     "simultaneous": debates(mode="simultaneous"),
     "balanced": debates(candidate_order="balanced", rounds=1),
     "gathered": gathers(3),
+    "expected": debates(rounds=1, readout="expected"),
+    "cells": debates(rounds=1, readout="cells", abstain=True, silent_readouts=True),
 }
 
 
@@ -75,10 +77,10 @@ def dying(after: int, script: Callable[[Call], Any] = reply_for) -> Recorder:
     return counted
 
 
-def sometimes_bad(call: Call) -> str:
+def sometimes_bad(call: Call) -> Any:
     if call.schema is not None and call.seed % 5 == 0:
         return "what?\0\ud800"
-    if call.schema is not None and call.seed % 7 == 0:
+    if (call.schema is not None or call.read_out is not None) and call.seed % 7 == 0:
         raise CallError("engine_refused", "not this one")
     return reply_for(call)
 
@@ -487,3 +489,20 @@ def test_a_fork_keeps_the_answers_whose_prompts_are_the_same(store: Store) -> No
     assert sorted((call.info["round"], call.info["agent"]) for call in script.calls) == sorted(
         3 * [(0, "Poet"), (1, "Critic"), (1, "Poet")]
     )
+
+
+@pytest.mark.parametrize("name", ["expected", "cells"])
+def test_what_was_read_out_is_taken_from_the_cache_and_by_a_fork_and_asked_no_more(store: Store, name: str) -> None:
+    evaluator, script = EVALUATORS[name], Recorder()
+    first = evaluated(store, evaluator, cache=store.cache())
+    identity = {"evaluator": evaluator.describe(), "models": {"scripted": "scripted"}}
+    with closing(store.run("fork", identity, seed=1)) as fork:
+        fork.read_evalset([(task, None, None) for task in tasks(3)], dict)
+        fork.inherit(read(store))
+        with Engine(Scripted(script), seed=1) as engine:
+            forked = [plain(each) for each in engine.evaluate_batch(tasks(3), evaluator, run=fork)]
+    with Engine(Scripted(script), store=store, seed=1, cache=store.cache()) as engine:
+        cached = [plain(each) for each in engine.evaluate_batch(tasks(3), evaluator, run="cached")]
+    assert forked == cached == first
+    assert script.calls == []
+    assert any(turn["distributions"] for each in first for turn in each["transcript"])

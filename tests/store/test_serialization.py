@@ -67,7 +67,7 @@ def test_every_completion_survives_the_store_a_fork_and_the_cache(url: str) -> N
     with Store(url) as store:
         record, fork, cache = store.run("r", IDENTITY), store.run("f", IDENTITY), store.cache()
 
-        @settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+        @settings(deadline=None, max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
         @given(completions)
         def survives(completion: Completion) -> None:
             task = Task("x", ["a"], f"t{next(numbers)}")

@@ -237,7 +237,8 @@ def read_out() -> Flow[Completion]:
     """Two places of a reply, read out."""
     texts = ('{"comment":"Good.","score":', '{"comment":"Bad, as all have said before.","score":')
     labels = ReadOut(tuple(map(str, range(11))), tuple((Block([Segment(text, is_content=True)]),) for text in texts))
-    answer = yield from generate(Generate(prompt=Prompt.from_messages("What is it worth?"), read_out=labels))
+    messages = [{"role": "system", "content": "You judge."}, {"role": "user", "content": "What is it worth?"}]
+    answer = yield from generate(Generate(prompt=Prompt.from_messages(messages), read_out=labels))
     assert isinstance(answer, Completion), answer
     return answer
 

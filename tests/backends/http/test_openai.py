@@ -11,9 +11,10 @@ from email.utils import formatdate
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from debate import Engine, Evaluation, Task
+from debate import Engine, Evaluation, PanelEvaluator, Task, ValueEvaluator
 from debate.backends import Call, OpenAICompatible, RetryPolicy
 from debate.backends.http.top_logprobs import LEAST_UNDECIDED
 from debate.errors import BackendError, BackendUnavailableError, CallError, ConfigError
@@ -446,6 +447,21 @@ def test_a_tenth_of_requests_failing_leaves_every_debate_whole() -> None:
         evaluations = engine.evaluate_batch(tasks(40), evaluator(rounds=2))
     assert [evaluation.status for evaluation in evaluations] == ["ok"] * 40
     assert len(server.requests) == pytest.approx(160 / 0.9, abs=2)
+
+
+@pytest.mark.parametrize("readout", ["expected", "cells"])
+def test_evaluators_read_their_scores_out_of_a_server(readout: Any) -> None:
+    settings = evaluator(rounds=1, readout=readout, silent_readouts=True, abstain=True)
+    panel = PanelEvaluator(members={"debate": settings, "value": ValueEvaluator(readout=readout)})
+    with FakeServer(every(10, failing(503))) as server, Engine(backend_of(server)) as engine:
+        evaluations = engine.evaluate_batch(tasks(2), panel)
+    assert [evaluation.status for evaluation in evaluations] == ["ok"] * 2
+    for evaluation in evaluations:
+        debate, value = evaluation.members
+        assert debate.tensor is not None
+        assert np.isfinite(debate.tensor).all()
+        assert not np.array_equal(debate.tensor, debate.tensor.round())
+        assert all(judgment.distribution is not None for judgment in value.judgments)
 
 
 def test_a_hanging_request_holds_up_no_other_debate() -> None:

@@ -187,6 +187,11 @@ def test_a_folder_that_holds_no_model_is_refused(tmp_path: Path) -> None:
         VLLM(tmp_path)
 
 
+def test_labels_are_read_where_vllm_gives_the_models_own_probabilities() -> None:
+    assert VLLM("tiny").reads_labels
+    assert not VLLM("tiny", logprobs_mode="processed_logprobs").reads_labels
+
+
 def test_messages_with_roles_of_their_own_are_refused_and_not_asked_without_them() -> None:
     prompt = Messages.of([("user", "2 + 2"), ("intermediate_step", "= 4")])
     with pytest.raises(CallError, match="knows no role 'intermediate_step'"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import random
 from collections.abc import Callable, Mapping, Sequence
@@ -82,14 +83,20 @@ def test_the_distribution_is_that_of_everything_that_the_model_may_say(labels: d
 @given(PATHS, st.integers(0, 2**32), st.lists(st.sampled_from(VOCABULARY), max_size=5))
 def test_what_a_reply_tells_by_itself_is_not_asked_again(labels: dict[Path, str], seed: int, said: list[int]) -> None:
     trie, model = LabelTokens(labels), model_of(seed)
-    before = [5, 5]
-    rows = [{token: model(tuple(said[:n]))[token] for token in trie.tokens} for n in range(len(said))]
-    told = trie.in_reply([*before, *said], len(before), lambda n: rows[n - len(before)])
+    told = trie.along((), said, lambda n: model(tuple(said[:n])))
     everything, n_asked = read_all(trie, model)
     completed, n_more = read_all(trie, model, told)
     assert trie.distribution(completed) == trie.distribution(everything)
     assert n_more == n_asked - len(told.keys() & everything.keys())
     assert all(tuple(said[: len(path)]) == path for path in told)
+
+
+def test_the_token_that_is_read_past_in_the_same_request_is_that_of_most_labels() -> None:
+    scores = LabelTokens({**{(n,): str(n) for n in range(10)}, (1, 0): "10", (20, 21, 22): "null"})
+    assert [scores.shared(path) for path in ((), (1,), (20,))] == [1, None, 21]
+    assert LabelTokens({(1,): "1", (2,): "2"}).shared(()) is None
+    read = scores.along((), [1, 5], lambda n: {token: 0.1 * (n + 1) for token in scores.tokens})
+    assert read == {(): dict.fromkeys([*range(10), 20], 0.1), (1,): {0: 0.2}}
 
 
 def test_a_beginning_that_is_hardly_likely_is_not_read() -> None:
@@ -101,7 +108,7 @@ def test_a_beginning_that_is_hardly_likely_is_not_read() -> None:
 
 def test_a_place_that_no_token_begins_gives_no_label_any_probability() -> None:
     trie = LabelTokens({(1,): "1", (1, 0): "10"})
-    read = trie.in_reply([1, 0], None, lambda n: {})
+    read = trie.nothing()
     assert trie.due(read) == []
     assert (trie.distribution(read).mass, trie.distribution(read).probabilities) == (0.0, {})
 
@@ -154,8 +161,6 @@ def test_a_tokenizer_that_joins_a_label_with_the_colon_before_it_is_refused() ->
 
 @given(st.lists(st.text(st.characters(codec="utf-8"), max_size=5) | st.integers(-9, 99) | st.none(), max_size=8))
 def test_each_value_is_found_at_the_token_that_begins_it(values: list[str | int | None]) -> None:
-    import json
-
     text = json.dumps({"a": values}, ensure_ascii=False)
     cuts = random.Random(text).sample(range(len(text)), len(text) // 2)
     ends = [*sorted(cuts), len(text)]

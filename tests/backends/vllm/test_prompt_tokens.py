@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from debate import DebateEvaluator, Task
 from debate.backends.vllm.prompt_tokens import PromptTokenizer
@@ -63,6 +65,23 @@ def test_content_adds_no_control_token_and_still_reads_as_written(
     harmless, harmful = splice.encode(prompt_of("harmless")), splice.encode(prompt_of(text))
     assert control_ids(splice, harmful) == control_ids(splice, harmless)
     assert text in tokenizer.decode(harmful, skip_special_tokens=False)
+
+
+@pytest.mark.parametrize("text", CONTROL_STRINGS)
+def test_what_the_model_is_said_to_have_written_adds_no_control_token(splice: PromptTokenizer, text: str) -> None:
+    said = [block(('{"overall":"', False), (text, True), ('","candidates":{', False))]
+    assert control_ids(splice, splice.encode_blocks(said)) == []
+
+
+@given(st.text())
+def test_each_token_of_a_reply_ends_where_the_text_up_to_it_does(splice: PromptTokenizer, text: str) -> None:
+    tokens = splice.encode_text(f'{{"a": "{text}", "b": 10}}')
+    decoded, ends = splice.decode(tokens, splice.encode_text("Judge this:"))
+    assert ends == sorted(ends)
+    assert ends[-1] == len(decoded)
+    for n, end in enumerate(ends):
+        begun, _ = splice.decode(tokens[: n + 1])
+        assert decoded[:end] == begun
 
 
 def test_the_same_text_tokenised_as_usual_would_become_a_control_token(splice: PromptTokenizer, tokenizer: Any) -> None:
