@@ -130,12 +130,12 @@ class Progress:
         return time.monotonic() - self._began
 
     def status(self) -> str:
-        """Turns, speed, share of cached prompt tokens, failures, abstained cells."""
+        """Calls, speed, share of cached prompt tokens, failures, abstained cells."""
         used, seconds = self.usage, max(self.seconds, 1e-9)
         speed = f"{used.completion_tokens / seconds:,.0f} tok/s"
         failures = f", {self.failed_turns} failed turns" if self.failed_turns else ""
         abstained = f", abstained: {_counted(self.abstained, 'cell')}" if self.abstained else ""
-        return f"{used.calls} turns, {speed}, {cached_share(used):.0%} cached{failures}{abstained}"
+        return f"{used.calls} calls, {speed}, {cached_share(used):.0%} cached{failures}{abstained}"
 
     @property
     def _done(self) -> int:
