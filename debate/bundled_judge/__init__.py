@@ -43,6 +43,7 @@ class _EngineArgs(FileModel):
     max_model_len: int = Field(default=1, ge=1)
     enforce_eager: bool = False
     kv_cache_memory_bytes: int = Field(default=1, ge=1)
+    block_size: int = Field(default=1, ge=1)
 
 
 class _Asked(FileModel):
