@@ -16,6 +16,7 @@ import pytest
 
 from debate import CrossEvaluator, Engine, Evaluation, PanelEvaluator, Persona, Profile, Sampling, StepEvaluator, Task
 from debate.backends import Call, Capacity, Scripted
+from debate.backends.base import READOUT_HINT
 from debate.errors import BackendUnavailableError, CallError, ConfigError, TaskError
 from debate.evaluators.base import RunContext
 from debate.evaluators.steps.prompted import PromptedSteps
@@ -396,7 +397,7 @@ def test_a_model_that_cannot_be_read_out_is_refused_before_anything_is_loaded(
         engine = Engine({"blind": blind, "seeing": seeing}, cache=store.cache() if is_cached else None)
         with engine, pytest.raises(ConfigError, match="backend of scripted gives no prob") as caught:
             engine.evaluate_batch(tasks(2), evaluator)
-    assert (caught.value.field, caught.value.hint) == ("readout", "take readout='reply'")
+    assert (caught.value.field, caught.value.hint) == ("readout", READOUT_HINT)
     assert "start" not in blind.events + seeing.events
 
 

@@ -10,7 +10,7 @@ from debate.errors import CallError, ConfigError
 from debate.flow import Call, Completion, Messages, Prompt
 
 ROLES_HINT = "a value model is asked with --backend value_server, a reward model with --backend reward_model"
-READOUT_HINT = "take readout='reply'"
+READOUT_HINT = "take readout='reply', and in a debate silent_readouts=False"
 
 
 @dataclass(frozen=True, slots=True)

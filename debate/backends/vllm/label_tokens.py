@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 
+from debate.backends.base import READOUT_HINT
 from debate.errors import ConfigError
 from debate.parsing.places import value_spans
 from debate.scoring.distributions import distribution_of
@@ -110,7 +111,7 @@ def spell(labels: Iterable[str], encode: Callable[[str], list[int]], decode: Cal
         tokens, spaced = (encode(f'":{blank}{label}') for blank in ("", " "))
         if tokens[: len(start)] != start or len(tokens) == len(start):
             problem = f"the model's tokenizer joins the label {label!r} with the colon before it"
-            raise ConfigError(problem, field="readout", hint="take readout='reply'")
+            raise ConfigError(problem, field="readout", hint=READOUT_HINT)
         spelled[tuple(tokens[len(start) :])] = label
         rest = tuple(spaced[len(start) :])
         if spaced[: len(start)] == start and rest and decode([rest[0]]).strip():

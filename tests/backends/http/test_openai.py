@@ -16,6 +16,7 @@ import pytest
 
 from debate import Engine, Evaluation, PanelEvaluator, Task, ValueEvaluator
 from debate.backends import Call, OpenAICompatible, RetryPolicy
+from debate.backends.base import READOUT_HINT
 from debate.backends.http.top_logprobs import LEAST_UNDECIDED
 from debate.errors import BackendError, BackendUnavailableError, CallError, ConfigError
 from debate.flow import Block, Completion, Flow, Generate, Messages, ReadOut, RunContext, Segment, generate
@@ -298,7 +299,7 @@ def test_a_server_without_log_probabilities_ends_the_run_with_what_to_do(call: C
         pytest.raises(BackendUnavailableError, match="gives no log-probabilities") as caught,
     ):
         list(engine.iter_evaluate(tasks(50), FlowEvaluator(flow)))
-    assert caught.value.hint == "take readout='reply'"
+    assert caught.value.hint == READOUT_HINT
     assert f"tiny at {server.url}/v1" in caught.value.message
     assert len(server.requests) <= 6
 
