@@ -53,7 +53,7 @@ def make_model(tokenizer: Any, plan: Plan) -> Any:
 
     if plan.start is not None:
         start: Any = LlamaForCausalLM
-        model = start.from_pretrained(plan.start)
+        model = start.from_pretrained(plan.start, dtype="float32")  # whatever its file is in
         model.resize_token_embeddings(len(tokenizer))
         return model
     heads = plan.hidden // 32

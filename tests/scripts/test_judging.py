@@ -180,7 +180,7 @@ def test_a_token_of_a_tree_is_guessed_as_if_its_text_stood_alone(encoder: Encode
     transformers: Any = required_module("transformers")
     from judging.training import hidden_states
 
-    model = transformers.AutoModelForCausalLM.from_pretrained(bundled_judge.model_path())
+    model = transformers.AutoModelForCausalLM.from_pretrained(bundled_judge.model_path(), dtype=torch.float32)
     row, places = encoder.row(make_sample(Random(3)))
     place = places["cells"][7][0]
     alone = Row.of(way_to(row, place)[:-1], [False] * (len(way_to(row, place)) - 1))
