@@ -10,7 +10,6 @@ import datetime
 import json
 import shutil
 import signal
-import sys
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
@@ -22,7 +21,6 @@ from sqlalchemy import create_engine, text
 
 from debate import DebateEvaluator, Engine, Evaluation, Task
 from debate.backends import Call, Scripted
-from debate.cli import main
 from debate.config.settings import RunSettings
 from debate.dataset.evalset import EvalSet
 from debate.errors import BudgetExceededError
@@ -32,6 +30,7 @@ from debate.scoring.distributions import expectation_of
 from debate.sql.connect import normalize_url
 from debate.store import Store
 from debate.testing import Recorder, SilentListener, reply_for
+from tests.command_line import debate
 from tests.processes import watched
 from tests.recorded_runs import RUNS
 from tests.small_flows import debates, plain, tasks
@@ -218,19 +217,6 @@ def test_a_run_of_an_older_store_opens_and_has_no_distributions(tmp_path: Path) 
 
 
 # ---- The command line
-
-
-def debate(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
-    monkeypatch.setattr(sys, "argv", ["debate", *map(str, arguments)])
-    before = signal.getsignal(signal.SIGTERM)
-    try:
-        main()
-    except SystemExit as end:
-        assert isinstance(end.code, int)
-        return end.code
-    finally:
-        signal.signal(signal.SIGTERM, before)
-    return 0
 
 
 @pytest.fixture

@@ -19,11 +19,11 @@ import pytest
 
 from debate import Engine
 from debate.backends import Call, OpenAICompatible, Scripted
-from debate.cli import main
 from debate.flow import Block, Completion, Flow, Generate, Prompt, ReadOut, Segment, generate
 from debate.testing import check_backend
 from debate.testing.fake_server import DIE, HANG, FakeServer, Reply, completion, every, failing, from_the, judgment
 from tests.backends.asking import tasks
+from tests.command_line import debate
 from tests.driving import evaluator
 from tests.processes import processes_left, processes_of_session
 
@@ -42,19 +42,6 @@ def evalset(tmp_path: Path) -> Path:
     path = tmp_path / "tasks.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return path
-
-
-def debate(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
-    monkeypatch.setattr(sys, "argv", ["debate", *map(str, arguments)])
-    before = signal.getsignal(signal.SIGTERM)
-    try:
-        main()
-    except SystemExit as end:
-        assert isinstance(end.code, int)
-        return end.code
-    finally:
-        signal.signal(signal.SIGTERM, before)
-    return 0
 
 
 def run(monkeypatch: pytest.MonkeyPatch, evalset: Path, server: FakeServer, *more: object) -> int:
