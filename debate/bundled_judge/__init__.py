@@ -52,7 +52,12 @@ class _Asked(FileModel):
     comment_chars: int = Field(default=1, ge=1)
     overall_chars: int = Field(default=1, ge=1)
     temperature: float = Field(default=0.0, ge=0)
+    abstain: bool = False
     engine_args: _EngineArgs = _EngineArgs()
+
+
+_OF_ALL = ("templates", "temperature")
+"""Settings that every evaluator takes over from the model's folder, beside the engine's arguments."""
 
 
 def model_path() -> Path:
@@ -97,14 +102,15 @@ def settings_of(model: str | Path) -> dict[str, Any]:
 def with_model_defaults(model: str | Path, given: Mapping[str, Any], *, is_debate: bool = True) -> dict[str, Any]:
     """The given settings, completed by those that the model's folder asks for; engine arguments one by one.
 
-    is_debate: whether the settings that shape a debate are wanted, too.
+    is_debate: whether the settings that shape a debate alone are wanted, too.
 
     Raises:
         ConfigError: as `settings_of`.
     """
     asked = settings_of(model)
     engine_args = {**asked.pop("engine_args", {}), **given.get("engine_args", {})}
-    return {**(asked if is_debate else {}), **given, **({"engine_args": engine_args} if engine_args else {})}
+    wanted = asked if is_debate else {name: asked[name] for name in _OF_ALL if name in asked}
+    return {**wanted, **given, **({"engine_args": engine_args} if engine_args else {})}
 
 
 def backend(model: str | Path = BUILT_IN, **engine_args: Any) -> VLLM:

@@ -19,13 +19,19 @@ from typing import Any, cast
 
 import numpy as np
 
-from judging.forms import texts
-from judging.samples import LABELS, Sample, judge_profile, make_sample
+from judging.facts import Fact, draw_name, draw_number, look_alike
+from judging.forms import OTHERS, texts
+from judging.questions import Asked, make_asked
+from judging.samples import Sample, judge_profile, labels_of, make_sample
 from judging.talk import PERSONAS, say
-from judging.world import Question, Reply, make_question
+from judging.world import DEBATED, Question, Reply, make_question
 
-Batch = tuple[Any, Any, Any]
-"""Ids (B, T); how much each counts as a target (B, T), 0 where it is not learnt; the index of the one before (B, T)."""
+Batch = tuple[Any, Any, Any, Any, Any]
+"""Ids (B, T); how much each counts as a target (B, T), 0 where it is not learnt; the index of the one before (B, T);
+which ones each attends to (B, T, T); how many stand before each on its way to the root (B, T).
+"""
+WIDTHS = (96, 160, 224, 320, 448, 640, 896)
+"""Lengths of rows; few, as a step is compiled for each."""
 
 
 @dataclass
@@ -91,7 +97,8 @@ class Encoder:
         self._end = tokenizer.eos_token_id
         self._question = self._encode("<|input|>")
         self._opening = self._encode('{"overall":"')
-        roles = {one.name: one.role for one in judge_profile().personas}
+        roles = {one.name: one.role for one in judge_profile(PERSONAS).personas}
+        self._memory = self._encode("<|memory|>")
         self._agents = [self._encode(f"<|agent|>{name}: {roles[name]}") for name in PERSONAS]
 
     def _encode(self, text: str) -> list[int]:
@@ -101,10 +108,15 @@ class Encoder:
         """The text of some tokens."""
         return cast("str", self.tokenizer.decode(list(ids)))
 
-    def row(self, sample: Sample) -> tuple[Row, dict[str, list[list[int]]]]:
-        """The prompt and all that is to follow it, and where in it the learnt tokens of each text are, by form."""
+    def row(
+        self, sample: Sample | Asked, forms: tuple[str, ...] = OTHERS
+    ) -> tuple[Row, dict[str, list[list[int]]]]:
+        """The prompt and all that is to follow it, and where in it the learnt tokens of each text are, by form.
+
+        forms: those that are wanted beside the named one.
+        """
         prompt, row, places = self._splice.encode(sample.prompt), Row(), defaultdict[str, list[list[int]]](list)
-        for form, asked in texts(sample).items():
+        for form, asked in texts(sample, forms).items():
             for text in asked:
                 before = prompt + [token for part in text.before for token in self._encode(part)]
                 learnt = [*self._encode(text.learnt), *([self._end] if text.ends else [])]
@@ -121,24 +133,36 @@ class Encoder:
         learnt: list[bool] = []
         while len(ids) < length:
             question = make_question(random)
-            is_short = max(question.numbers) < 100
-            if question.kind == "rule" or (is_short and random.random() < 0.8):  # short ones are learnt soonest
+            is_short = max(question.numbers, default=100) < 100
+            if is_short and random.random() < 0.8:  # short ones are learnt soonest
                 continue
-            asked = [*self._question, *self._encode(question.x), *self._opening]
+            asked = [*self._question, *self._encode(question.x), *self._recalled(random, question), *self._opening]
             done = self._encode(question.working(question.answer))
             ids += asked + done
             learnt += [False] * len(asked) + [True] * len(done)
         return Row.of(ids, learnt)
+
+    def _recalled(self, random: Random, question: Question) -> list[int]:
+        """Memories that hold the facts of a question among others."""
+        facts = list(question.facts)
+        others = [
+            look_alike(random, fact.name) if random.random() < 0.7 else draw_name(random)
+            for fact in facts
+            for _ in range(random.choice((1, 1, 2)))
+        ]
+        names = {fact.name for fact in facts}
+        facts += [Fact(name, draw_number(random, name, 2, 19, False)) for name in others if name not in names]
+        return [token for fact in random.sample(facts, len(facts)) for token in (*self._memory, *self._encode(fact.text))]
 
     def verdicts(self, random: Random, length: int) -> Row:
         """About `length` tokens of replies without their prompts, of which the verdicts are learnt."""
         ids: list[int] = []
         learnt: list[bool] = []
         while len(ids) < length:
-            question, agent = _plain(make_question(random)), random.randrange(3)
+            question, agent = _plain(make_question(random, random.choice(DEBATED))), random.randrange(4)
             belief = random.choice((question.answer, random.choice(question.replies).value))
             said = say(question, belief, agent, first=False)
-            text = replace(said, overall=belief).reply(LABELS)
+            text = replace(said, overall=belief).reply(labels_of(question))
             encoded = self.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
             starts = _ends_of_values(text, [reply.value for reply in question.replies])
             ids += [*self._agents[agent], *encoded["input_ids"]]
@@ -153,6 +177,8 @@ class Mixture:
 
     alone: float
     """Probability of a turn that hears nobody."""
+    asked: float
+    """Share of samples that are questions to other evaluators' judges."""
     working: float
     """Share of batches that are drills of working."""
     verdicts: float
@@ -162,28 +188,45 @@ class Mixture:
 def mixture(progress: float) -> Mixture:
     """What is learnt at `progress` (0 to 1): first to compute and to judge alone, then to debate as well."""
     if progress < 0.22:
-        return Mixture(alone=1.0, working=0.2, verdicts=0.2)
+        return Mixture(alone=0.8, asked=0.2, working=0.2, verdicts=0.2)
     if progress < 0.7:
-        return Mixture(alone=0.5, working=0.06, verdicts=0.34)
-    return Mixture(alone=0.4, working=0.12, verdicts=0.08)
+        return Mixture(alone=0.45, asked=0.22, working=0.12, verdicts=0.2)
+    return Mixture(alone=0.4, asked=0.2, working=0.1, verdicts=0.06)
+
+
+_FORMS: tuple[tuple[tuple[str, ...], float], ...] = (((), 5), (("compact",), 1.5), (("cells",), 2), (("silent",), 0.7))
+"""Forms that are learnt beside the named one, and how often; a row of all would be long."""
 
 
 def batches(encoder: Encoder, random: Random, n_tokens: int, progress: Callable[[], float]) -> Iterator[Batch]:
     """Endless padded batches of about `n_tokens`."""
+    choices, shares = [each for each, _ in _FORMS], [share for _, share in _FORMS]
+
+    def drawn(mixed: Mixture) -> Row:
+        while True:
+            is_asked = random.random() < mixed.asked
+            sample = make_asked(random) if is_asked else make_sample(random, alone=mixed.alone)
+            row, _ = encoder.row(sample, random.choices(choices, shares)[0])
+            if len(row.ids) <= WIDTHS[-1]:
+                return row
+
     while True:
         mixed = mixture(progress())
-        rows = [encoder.row(make_sample(random, alone=mixed.alone))[0] for _ in range(192)]
-        rows.sort(key=lambda row: len(row.ids))
+        by_width: dict[int, list[Row]] = {width: [] for width in WIDTHS}
         made: list[Batch] = []
-        while rows:
-            batch = [rows.pop()]
-            while rows and (len(batch) + 1) * len(batch[0].ids) <= n_tokens:
-                batch.append(rows.pop())
-            made.append(padded(batch))
+        for _ in range(512):
+            row = drawn(mixed)
+            width = next(width for width in WIDTHS if len(row.ids) <= width)
+            rows = by_width[width]
+            rows.append(row)
+            if len(rows) == n_tokens // width:
+                made.append(padded(rows, width))
+                by_width[width] = []
         n_all = len(made) / (1 - mixed.working - mixed.verdicts)
         for drill, part in ((encoder.drill, mixed.working), (encoder.verdicts, mixed.verdicts)):
             for _ in range(round(n_all * part)):
-                made.append(padded([drill(random, 120) for _ in range(max(1, n_tokens // 140))]))
+                rows = [drill(random, WIDTHS[1] - 60) for _ in range(n_tokens // WIDTHS[1])]
+                made.append(padded([row for row in rows if len(row.ids) <= WIDTHS[1]], WIDTHS[1], n_tokens // WIDTHS[1]))
         random.shuffle(made)
         yield from made
 
@@ -204,17 +247,23 @@ def _plain(question: Question) -> Question:
     return replace(question, replies=tuple(Reply(value, value, "plain") for value in values))
 
 
-def padded(rows: list[Row]) -> Batch:
-    """Rows as one batch."""
-    width = max(len(row.ids) for row in rows)
-    ids = np.zeros((len(rows), width), dtype=np.int64)
-    weights = np.zeros((len(rows), width), dtype=np.float32)
-    before = np.tile(np.arange(-1, width - 1), (len(rows), 1))
+def padded(rows: list[Row], width: int = 0, n: int = 0) -> Batch:
+    """Rows as one batch, of at least some width and number of rows."""
+    width, n = max(width, *(len(row.ids) for row in rows)), max(n, len(rows))
+    ids = np.zeros((n, width), dtype=np.int64)
+    weights = np.zeros((n, width), dtype=np.float32)
+    before = np.tile(np.arange(-1, width - 1), (n, 1))
+    sees = np.tile(np.eye(width, dtype=np.bool_), (n, 1, 1))
+    depth = np.zeros((n, width), dtype=np.int64)
     for i, row in enumerate(rows):
         ids[i, : len(row.ids)] = row.ids
         weights[i, : len(row.ids)] = row.weights
         before[i, : len(row.ids)] = row.before
-    return ids, weights, before
+        for t, at in enumerate(row.before):
+            if at >= 0:
+                sees[i, t] |= sees[i, at]
+                depth[i, t] = depth[i, at] + 1
+    return ids, weights, before, sees, depth
 
 
 def in_background(folder: str, seed: str, n_tokens: int) -> tuple[Any, Any]:

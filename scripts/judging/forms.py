@@ -9,11 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from debate.parsing.debate_reply import ParsedReply
-from judging.samples import FORM, LABELS, Sample
+from judging.questions import Asked
+from judging.samples import Sample
 from judging.talk import Said
 
 NAMED, OTHER, CELL, SILENT = 1.0, 0.35, 0.5, 0.1
 """Weights of a token of the named reply, of another reply, of a cell's score, and of one that nobody spoke before."""
+OTHERS = ("compact", "comments", "cells", "silent")
+"""Forms beside the named one."""
 
 
 @dataclass(frozen=True)
@@ -28,19 +31,29 @@ class Text:
     """Whether the end of the reply is learnt as well."""
 
 
-def texts(sample: Sample) -> dict[str, list[Text]]:
-    """All forms of the ideal reply by name, and every cell of it read out, after the comments and without a word."""
-    said = sample.said
+def texts(sample: Sample | Asked, forms: tuple[str, ...] = OTHERS) -> dict[str, list[Text]]:
+    """The ideal reply by the name of its form, and every cell of it read out, after the comments and without a word.
+
+    forms: those beside the named one that are wanted.
+    """
+    if isinstance(sample, Asked):
+        return {"asked": [Text((), sample.reply, NAMED, ends=True)]}
+    said, labels = sample.said, sample.labels
+    if not said.comments:
+        return {"abstained": [Text((), sample.reply, NAMED, ends=True)]}
     parsed = ParsedReply(said.overall, said.comments, said.scores)
-    return {
-        "named": [Text((), said.reply(LABELS), NAMED, ends=True)],
-        "compact": [Text((), said.reply(LABELS, "compact"), OTHER, ends=True)],
-        "comments": [Text((), said.reply(LABELS, "none"), OTHER, ends=True)],
-        "cells": _cells(said, parsed, CELL),
-        "silent": _cells(said, None, SILENT),
-    }
+    found = {"named": [Text((), said.reply(labels), NAMED, ends=True)]}
+    if "compact" in forms:
+        found["compact"] = [Text((), said.reply(labels, "compact"), OTHER, ends=True)]
+    if "comments" in forms or "cells" in forms:
+        found["comments"] = [Text((), said.reply(labels, "none"), OTHER, ends=True)]
+    if "cells" in forms:
+        found["cells"] = _cells(sample, said, parsed, CELL)
+    if "silent" in forms:
+        found["silent"] = _cells(sample, said, None, SILENT)
+    return found
 
 
-def _cells(said: Said, reply: ParsedReply | None, weight: float) -> list[Text]:
+def _cells(sample: Sample, said: Said, reply: ParsedReply | None, weight: float) -> list[Text]:
     scores = [str(score) for row in said.scores for score in row]
-    return [Text(before, score, weight) for before, score in zip(FORM.continuations(reply), scores, strict=True)]
+    return [Text(before, score, weight) for before, score in zip(sample.form.continuations(reply), scores, strict=True)]

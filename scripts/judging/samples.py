@@ -1,15 +1,16 @@
-"""Training samples: the prompt of one turn as the engine renders it, and the ideal reply.
+"""Training samples: the prompt of one turn or one question as the engine renders it, and what should be said after it.
 
-A debate is simulated: its earlier agents are right or wrong, remember the rule or not, and the turn that is learnt is
-always that of an agent that reasons well. Knows nothing of tokens.
+A debate is simulated: its earlier agents are right or wrong, remember what is needed or not, and the turn that is
+learnt is always that of an agent that reasons well. Knows nothing of tokens.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from random import Random
+from string import ascii_uppercase
 
 import numpy as np
 
@@ -18,16 +19,18 @@ from debate.evaluators.debate.prompts import DebatePrompts
 from debate.evaluators.debate.settings import CELL_SCALE
 from debate.flow import Prompt
 from debate.parsing.debate_reply import ReplyForm
-from debate.profiles import Profile, load_profile
+from debate.profiles import Persona, Profile, load_profile
 from debate.templates import Templates
 from debate.types import Candidate, Memory, Task, Turn
-from judging.talk import COMPONENTS, PERSONAS, Said, say
-from judging.world import WORDS, Question, make_question, rule_text, wrong_answer
+from judging.facts import Fact, draw_name, draw_number, look_alike, needed, newest
+from judging.outside import outside_task
+from judging.talk import ABSTAINED, COMPONENTS, PERSONAS, Said, say
+from judging.world import Question, make_question, wrong_answer
 
-LABELS = ("A", "B", "C", "D")
-FORM = ReplyForm(LABELS, COMPONENTS)
-"""Of the named reply; the compact templates state no form."""
-_ORDERING = Ordering(LABELS, ((0, 1, 2, 3),) * len(PERSONAS))
+EXPERT = Persona("Expert", "state facts")
+"""A fourth agent, for larger debates than the profile's."""
+RECALLED = 4
+"""Most memories of a turn."""
 
 
 @dataclass(frozen=True)
@@ -36,17 +39,33 @@ class Sample:
 
     prompt: Prompt
     said: Said
+    labels: tuple[str, ...]
+    kind: str
+    """What it asks for, to tell figures apart."""
 
     @property
     def reply(self) -> str:
         """The JSON text that should follow the prompt, in the named form."""
-        return self.said.reply(LABELS)
+        return self.said.reply(self.labels)
+
+    @property
+    def form(self) -> ReplyForm:
+        """The named form with these labels."""
+        return form_of(self.labels)
 
 
 @cache
-def judge_profile() -> Profile:
-    """The profile that the judge is trained with."""
-    return load_profile("judge")
+def form_of(labels: tuple[str, ...]) -> ReplyForm:
+    """The named reply; the compact templates state no form."""
+    return ReplyForm(labels, COMPONENTS, abstain=True)
+
+
+@cache
+def judge_profile(agents: tuple[str, ...] = PERSONAS[:3]) -> Profile:
+    """The profile that the judge is trained with, of some of its agents in some order."""
+    profile = load_profile("judge")
+    by_name = {persona.name: persona for persona in (*profile.personas, replace(EXPERT, memory=profile.personas[0].memory))}
+    return replace(profile, personas=tuple(by_name[name] for name in agents))
 
 
 @cache
@@ -57,101 +76,178 @@ def judge_templates() -> Templates:
 
 def make_sample(random: Random, *, alone: float = 0.45) -> Sample:
     """One turn of a simulated debate; with probability `alone` of an agent that hears nobody."""
-    question = make_question(random)
-    is_silent = random.random() < alone
-    n_heard = 0 if is_silent else random.choices(range(1, 9), (8, 8, 3, 2, 2, 1, 1, 1))[0]
-    agent = random.randrange(3) if is_silent else n_heard % 3
-    remembers = _who_remembers(random)
-    said = _history(random, question, n_heard, remembers)
-    memories = _memories(random, question, has_rule=remembers[agent])
-    target = _target(question, said, agent, is_first=n_heard < 3, knows=remembers[agent])
-    prompt = _prompts(question).prompt(agent, [_turn(t, one) for t, (one, _) in enumerate(said)], memories)
-    return Sample(prompt, target)
+    if random.random() < 0.1:
+        return _abstaining(random, alone)
+    return _Debate(random, make_question(random, odd=0.04)).sample(alone)
 
 
-Heard = list[tuple[Said, str | None]]
+Known = dict[str, Fact]
+_Heard = list[tuple[Said, str | None]]
+"""What was said, and what the one who said it believes."""
 
 
-def _who_remembers(random: Random) -> tuple[bool, ...]:
-    return random.choices(((True,) * 3, (False,) * 3, tuple(random.random() < 0.5 for _ in range(3))), (7, 2, 1))[0]
+class _Debate:
+    """A simulated debate over one question."""
+
+    def __init__(self, random: Random, question: Question) -> None:
+        self.random = random
+        self.question = question
+        agents = random.choices((2, 3, 4), (1, 6, 1))[0]
+        in_order = agents == 3 and random.random() < 0.6
+        self.agents = PERSONAS[:3] if in_order else tuple(random.sample(PERSONAS, agents))
+        self.held = self._split()
+        self.told: Known = {}
+        """What anybody has told so far."""
+
+    def sample(self, alone: float) -> Sample:
+        """The turn that is learnt, after some others."""
+        random, n = self.random, len(self.agents)
+        alone = alone / 2 if self.question.terms else alone
+        n_heard = 0 if random.random() < alone else random.choices(range(1, 9), (8, 8, 3, 2, 2, 1, 1, 1))[0]
+        first = random.randrange(n) if n_heard == 0 else 0
+        rate = random.choices((0.0, 0.4, 0.8), (5, 3, 2))[0]
+        said: _Heard = []
+        for t in range(n_heard):
+            said.append(self._turn(said, t % n, self._memories(t % n), is_first=t < n, rate=rate))
+        at = (first + n_heard) % n
+        memories = self._memories(at)
+        target, _ = self._turn(said, at, memories, is_first=n_heard < n)
+        recalled = [fact.text for fact in memories]
+        prompt = prompt_of(self.question, self.agents, at, [one for one, _ in said], recalled)
+        kind = self.question.kind + (" heard" if said else " alone")
+        return Sample(prompt, target, labels_of(self.question), kind)
+
+    def _turn(
+        self, said: _Heard, at: int, memories: Sequence[Fact], *, is_first: bool, rate: float = 0.0
+    ) -> tuple[Said, str | None]:
+        """What an agent says, and what it believes: of a sum, wrong at a rate."""
+        recalled = newest((*self.told.values(), *memories))
+        names = needed(self.question.terms, recalled)
+        known = {name: fact for name, fact in recalled.items() if name in names}
+        self.told = known
+        belief = self.question.answer_knowing(known)
+        if belief is not None and self.random.random() < rate:
+            belief = self._mistaken()
+        stance = _stance(said, belief)
+        agent = PERSONAS.index(self.agents[at])
+        return say(self.question, belief, agent, first=is_first, stance=stance, known=known), belief
+
+    def _mistaken(self) -> str:
+        random, question = self.random, self.question
+        offered = [reply.value for reply in question.replies if reply.value not in ("", question.answer)]
+        if offered and random.random() < 0.6:
+            return random.choice(offered)
+        return wrong_answer(random, question.kind, question.answer)
+
+    def _split(self) -> list[list[Fact]]:
+        """The facts that each agent's memory holds."""
+        random, n = self.random, len(self.agents)
+        held: list[list[Fact]] = [[] for _ in range(n)]
+        facts = list(self.question.facts)
+        how = random.choices(("split", "all", "lacking"), (7, 2, 1) if self.question.kind == "hidden" else (1, 7, 2))[0]
+        if how == "all":
+            return [[*facts, *self.question.stale] if random.random() < 0.5 else list(facts) for _ in held]
+        if how == "lacking":
+            facts = random.sample(facts, random.randrange(len(facts) + 1) if len(facts) > 1 else 0)
+        for fact, agent in zip(facts, _shuffled(random, n, len(facts)), strict=True):
+            held[agent].append(fact)
+        for fact in self.question.stale:
+            held[random.randrange(n)].append(fact)
+        if facts and random.random() < 0.2:
+            held[random.randrange(n)].append(random.choice(facts))
+        return held
+
+    def _memories(self, agent: int) -> list[Fact]:
+        """What an agent recalls now: of its memory what has to do with the names that it knows of, and other things."""
+        random = self.random
+        asked = {name for _, name in self.question.terms} | {fact.of for fact in self.told.values()}
+        seen = [fact for fact in self.held[agent] if fact.name in asked or random.random() < 0.3]
+        shares = (2, 1, 1, 2, 4) if self.question.terms else (6, 0.5, 0.5, 0.5, 3)
+        n = random.choices(range(RECALLED + 1), shares)[0]
+        names = [name for name in asked if name] or [draw_name(random)]
+        used = {fact.name for fact in (*self.question.facts, *self.question.stale)} | set(names)
+        others: list[Fact] = []
+        while len(others) < min(n, RECALLED - len(seen)):
+            name = look_alike(random, random.choice(names)) if random.random() < 0.5 else draw_name(random)
+            if name not in used:
+                used.add(name)
+                year = random.randint(2000, 2026) if random.random() < 0.15 else None
+                of = draw_name(random) if random.random() < 0.1 else ""
+                others.append(Fact(name, draw_number(random, name, 2, 19, False), of, year))
+        return random.sample([*seen, *others], len(seen) + len(others))
 
 
-def _history(random: Random, question: Question, n_turns: int, remembers: Sequence[bool]) -> Heard:
-    """The turns before: each agent right, or mistaken at the debate's own rate."""
-    rate = random.choices((0.0, 0.4, 0.8), (5, 3, 2))[0]
-    said: Heard = []
-    for t in range(n_turns):
-        knows = remembers[t % 3] or any(belief is not None for _, belief in said)
-        belief = _belief(random, question, rate) if question.rule is None or knows else None
-        said.append((_say(question, said, belief, t % 3, is_first=t < 3), belief))
-    return said
+def _shuffled(random: Random, n: int, k: int) -> list[int]:
+    """An agent for each of k facts, each another one as far as there are."""
+    order = random.sample(range(n), n)
+    return [order[i % n] for i in range(k)]
 
 
-def _belief(random: Random, question: Question, rate: float) -> str:
-    if random.random() >= rate:
-        return question.answer
-    offered = [reply.value for reply in question.replies if reply.value not in ("", question.answer)]
-    if offered and random.random() < 0.6:
-        return random.choice(offered)
-    return wrong_answer(random, question.kind, question.answer)
-
-
-def _target(question: Question, said: Heard, agent: int, *, is_first: bool, knows: bool) -> Said:
-    heard = any(belief is not None for _, belief in said)
-    belief = question.answer if question.rule is None or knows or heard else None
-    return _say(question, said, belief, agent, is_first=is_first)
-
-
-def _say(question: Question, said: Heard, belief: str | None, agent: int, *, is_first: bool) -> Said:
-    return say(question, belief, agent, first=is_first, stance=_stance(said, belief))
-
-
-def _stance(said: Heard, belief: str | None) -> str:
+def _stance(said: _Heard, belief: str | None) -> str:
     """Agree with the one before, or name its error."""
     if not said or belief is None or said[-1][1] is None:
         return ""
     return ", as said" if said[-1][1] == belief else f", not {said[-1][1]}"
 
 
-def _memories(random: Random, question: Question, *, has_rule: bool) -> list[Memory]:
-    """Up to two rules: the one that is needed, and others, in any order."""
-    others = random.sample([word for word in WORDS if question.rule is None or word != question.rule[0]], 2)
-    texts = [rule_text(word, random.randint(2, 19)) for word in others]
-    if question.rule is not None:
-        n = random.choice((1, 2)) if has_rule else random.choice((0, 0, 1, 2))
-        texts = ([rule_text(*question.rule), *texts] if has_rule else texts)[:n]
-    else:
-        texts = texts[: random.choices((0, 1, 2), (5, 1, 1))[0]]
-    random.shuffle(texts)
-    return [Memory(id=str(i), text=text, collection="judge", score=1.0) for i, text in enumerate(texts)]
+def _abstaining(random: Random, alone: float) -> Sample:
+    """A turn of an agent that is asked something outside of its world."""
+    x, texts = outside_task(random)
+    agents = PERSONAS[:3] if random.random() < 0.7 else tuple(random.sample(PERSONAS, random.choice((2, 3, 4))))
+    n_heard = 0 if random.random() < alone else random.randint(1, 6)
+    at = n_heard % len(agents) if n_heard else random.randrange(len(agents))
+    names = [draw_name(random) for _ in range(random.choices((0, 1, RECALLED), (3, 1, 2))[0])]
+    recalled = [Fact(name, draw_number(random, name, 2, 19, False)).text for name in names]
+    task = Task(x, texts)
+    prompts = _prompts(task, agents)
+    history = [_turn(t, ABSTAINED, agents, len(texts)) for t in range(n_heard)]
+    memories = [Memory(id=str(i), text=text, collection="judge", score=1.0) for i, text in enumerate(recalled)]
+    return Sample(prompts.prompt(at, history, memories), ABSTAINED, tuple(ascii_uppercase[: len(texts)]), "outside")
+
+
+def labels_of(question: Question) -> tuple[str, ...]:
+    """The labels of its candidates, in order."""
+    return tuple(ascii_uppercase[: len(question.replies)])
 
 
 def as_task(question: Question, task_id: str | None = None) -> Task:
     """The question as the engine takes it."""
     candidates = [Candidate(reply.text) for reply in question.replies]
-    metadata = {"kind": question.kind, "level": question.level, "best": question.best}
+    metadata = {"kind": question.kind, "level": question.level} | ({"best": question.best} if question.best >= 0 else {})
     return Task(question.x, candidates, id=task_id, metadata=metadata)
 
 
-def _prompts(question: Question) -> DebatePrompts:
+def prompt_of(
+    question: Question, agents: tuple[str, ...], at: int, said: Sequence[Said], recalled: Sequence[str]
+) -> Prompt:
+    """The prompt of one turn, after what was said."""
+    history = [_turn(t, one, agents, len(question.replies)) for t, one in enumerate(said)]
+    memories = [Memory(id=str(i), text=text, collection="judge", score=1.0) for i, text in enumerate(recalled)]
+    return _prompts(as_task(question), agents).prompt(at, history, memories)
+
+
+def _prompts(task: Task, agents: tuple[str, ...]) -> DebatePrompts:
+    n = len(task.candidates)
+    labels = tuple(ascii_uppercase[:n])
     return DebatePrompts(
         judge_templates(),
-        judge_profile(),
-        as_task(question),
-        _ORDERING,
+        judge_profile(agents),
+        task,
+        Ordering(labels, (tuple(range(n)),) * len(agents)),
         today="",
         scale=CELL_SCALE,
-        form=FORM,
+        form=form_of(labels),
         history_scores=True,
     )
 
 
-def _turn(t: int, said: Said) -> Turn:
+def _turn(t: int, said: Said, agents: tuple[str, ...], n: int) -> Turn:
+    unscored = ((float("nan"),) * len(COMPONENTS),) * n
     return Turn(
-        round=t // 3,
-        agent=PERSONAS[t % 3],
-        labels={label: j for j, label in enumerate(LABELS)},
-        scores=np.array(said.scores, dtype=np.float64),  # (J, K)
+        round=t // len(agents),
+        agent=agents[t % len(agents)],
+        labels={ascii_uppercase[j]: j for j in range(n)},
+        scores=np.array(said.scores or unscored, dtype=np.float64),  # (J, K)
         overall=said.overall,
-        comments=said.comments,
+        comments=said.comments or ("",) * n,
     )

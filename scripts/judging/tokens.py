@@ -29,6 +29,20 @@ def train_tokenizer(texts: Iterable[str], vocabulary: int) -> Any:
     return train_byte_level(texts, vocabulary, pieces, [f"<|{mark}|>" for mark in MARKS])
 
 
+def with_syllables(tokenizer: Any, syllables: Iterable[str]) -> Any:
+    """The same tokenizer, in which each of some syllables is a piece, made as BPE makes them."""
+    from tokenizers import Tokenizer
+
+    state = json.loads(tokenizer.backend_tokenizer.to_str())
+    model = state["model"]
+    for syllable in syllables:
+        while len(pieces := tokenizer.tokenize(syllable)) > 1:
+            model["merges"].append(pieces[:2])
+            model["vocab"].setdefault(pieces[0] + pieces[1], len(model["vocab"]))
+            tokenizer._tokenizer = Tokenizer.from_str(json.dumps(state))
+    return tokenizer
+
+
 def with_pieces(tokenizer: Any, texts: Iterable[str], kept: Iterable[str], n: int = 32) -> Any:
     """The same tokenizer with at most `n` more pieces for `texts`, made as BPE makes them.
 
@@ -45,7 +59,7 @@ def with_pieces(tokenizer: Any, texts: Iterable[str], kept: Iterable[str], n: in
     rows = [split(text) for text in texts]
     for _ in range(n):
         counts = Counter(pair for row in rows for pair in pairwise(row) if pair not in barred and not _digits(*pair))
-        if not counts or counts.most_common(1)[0][1] < len(rows) // 100:
+        if not counts or counts.most_common(1)[0][1] < len(rows) // 200:
             break
         first, second = counts.most_common(1)[0][0]
         model["merges"].append([first, second])

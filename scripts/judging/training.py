@@ -21,9 +21,11 @@ from typing import Any, get_args
 from debate import bundled_judge
 from debate.bundled_judge import FILE
 from judging.batches import Batch, Encoder, Row, in_background, padded
-from judging.samples import LABELS, Sample, make_sample
+from judging.facts import FIRST, LAST
+from judging.questions import Asked, make_asked
+from judging.samples import Sample, make_sample
 from judging.talk import Style
-from judging.tokens import train_tokenizer, with_pieces
+from judging.tokens import train_tokenizer, with_pieces, with_syllables
 
 _MARKS = re.compile(r"<\|\w+\|>")
 
@@ -76,29 +78,29 @@ def make_model(tokenizer: Any, plan: Plan) -> Any:
 
 
 def make_tokenizer(plan: Plan) -> Any:
-    """A tokenizer for the texts of 4,000 samples; or the one to start from, with pieces for replies that it lacks."""
+    """A tokenizer for the texts of 4,000 samples; or the one to start from, with pieces for what it lacks."""
     random = Random(f"tokenizer-{plan.seed}")
-    if plan.start is not None:
-        models: Any = import_module("transformers")
-        samples = [make_sample(random) for _ in range(400)]
-        forms = [_replies(sample) for sample in samples]
-        kept = [text for sample in samples for text in (*_pieces(sample), sample.reply)]
-        return with_pieces(models.AutoTokenizer.from_pretrained(plan.start), [t for each in forms for t in each], kept)
-    found: list[str] = ["system\n", "\n", "user\n", "assistant\n"] * 4000
-    for _ in range(4000):
-        sample = make_sample(random)
-        found += [*_pieces(sample), *_replies(sample)]
-    return train_tokenizer(found, vocabulary=800)
+    samples = [make_asked(random) if n % 4 == 0 else make_sample(random) for n in range(1200 if plan.start else 4000)]
+    found = [text for sample in samples for text in (*_pieces(sample), *_replies(sample))]
+    if plan.start is None:
+        frame = ["system\n", "\n", "user\n", "assistant\n"] * 4000
+        return with_syllables(train_tokenizer([*frame, *found], vocabulary=800), (*FIRST, *LAST))
+    models: Any = import_module("transformers")
+    started = with_syllables(models.AutoTokenizer.from_pretrained(plan.start), (*FIRST, *LAST))
+    kept = [s.reply for s in samples if s.kind.split()[0] in ("add", "sub", "max", "sort")]
+    return with_pieces(started, found, kept, n=96)
 
 
-def _pieces(sample: Sample) -> list[str]:
+def _pieces(sample: Sample | Asked) -> list[str]:
     """The texts of a prompt between its marks."""
     blocks = (*sample.prompt.system, *sample.prompt.user)
     return [part for block in blocks for segment in block for part in _MARKS.split(segment.text)]
 
 
-def _replies(sample: Sample) -> list[str]:
-    return [sample.said.reply(LABELS, style) for style in get_args(Style)]
+def _replies(sample: Sample | Asked) -> list[str]:
+    if isinstance(sample, Asked):
+        return [sample.reply]
+    return [sample.said.reply(sample.labels, style) for style in get_args(Style)]
 
 
 def train(plan: Plan, is_stopped: Callable[[], bool] = lambda: False) -> None:
@@ -114,16 +116,18 @@ def train(plan: Plan, is_stopped: Callable[[], bool] = lambda: False) -> None:
         make_tokenizer(plan).save_pretrained(plan.folder)
     tokenizer = models.AutoTokenizer.from_pretrained(plan.folder)
     model = make_model(tokenizer, plan).to(plan.device)
+    model.set_attn_implementation("eager")  # quicker than fused attention with the masks of trees
     optimizer = torch.optim.AdamW(model.parameters(), lr=plan.rate, betas=(0.9, 0.98), weight_decay=0.05, fused=True)
     step, spent = _resume(plan, model, optimizer)
     _say(f"{sum(p.numel() for p in model.parameters()):,} parameters, {len(tokenizer)} tokens, from step {step}")
     queue, shared = in_background(str(plan.folder), f"train-{plan.seed}-{step}", plan.tokens)
     encoder, started, saved, losses = Encoder(tokenizer), time.monotonic() - spent, time.monotonic(), list[float]()
+    core = torch.compile(_core(model), dynamic=False)
     while not is_stopped() and (progress := _progress(plan, step, time.monotonic() - started)) < 1:
-        shared.value = progress if plan.start is None else max(progress, 0.7)
+        shared.value = progress
         for group in optimizer.param_groups:
             group["lr"] = plan.rate * min(1, (step + 1) / 60) * (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * progress)))
-        losses.append(_step(model, optimizer, queue.get(), plan.device))
+        losses.append(_step(model, core, optimizer, queue.get(), plan.device))
         step += 1
         if step % 100 == 0:
             seconds = time.monotonic() - started
@@ -143,14 +147,15 @@ def _progress(plan: Plan, step: int, seconds: float) -> float:
     return step / plan.steps if plan.minutes is None else seconds / (60 * plan.minutes)
 
 
-def _step(model: Any, optimizer: Any, batch: Batch, device: str) -> float:
+def _step(model: Any, core: Any, optimizer: Any, batch: Batch, device: str) -> float:
     torch: Any = import_module("torch")
-    ids, weights, before = (torch.from_numpy(each).to(device) for each in batch)  # (B, T)
-    hidden = hidden_states(model, ids, before)  # (B, T, H)
-    rows, places = (weights > 0).nonzero(as_tuple=True)
-    weight = weights[rows, places]
-    logits = model.lm_head(hidden[rows, before[rows, places]])
-    losses = torch.nn.functional.cross_entropy(logits, ids[rows, places], reduction="none")
+    ids, weights, before, sees, depth = (torch.from_numpy(each).to(device) for each in batch)
+    with torch.autocast(device, dtype=torch.bfloat16):  # half the time on a CPU that has its instructions
+        hidden = core(ids, _mask(sees), depth)  # (B, T, H)
+        rows, places = (weights > 0).nonzero(as_tuple=True)
+        weight = weights[rows, places]
+        logits = model.lm_head(hidden[rows, before[rows, places]])
+    losses = torch.nn.functional.cross_entropy(logits.float(), ids[rows, places], reduction="none")
     loss = (losses * weight).sum() / weight.sum()
     optimizer.zero_grad(set_to_none=True)
     loss.backward()
@@ -159,24 +164,22 @@ def _step(model: Any, optimizer: Any, batch: Batch, device: str) -> float:
     return float(loss.item())
 
 
-def hidden_states(model: Any, ids: Any, before: Any) -> Any:
+def _core(model: Any) -> Callable[[Any, Any, Any], Any]:
     """The last hidden states (B, T, H) of rows that are trees: each token attends to those on its way to the root."""
+
+    def hidden_states(ids: Any, mask: Any, depth: Any) -> Any:
+        return model.model(
+            input_ids=ids, attention_mask=mask, position_ids=depth, use_cache=False
+        ).last_hidden_state
+
+    return hidden_states
+
+
+def _mask(sees: Any) -> Any:
+    """What is added to the attention's logits (B, 1, T, T): nothing where a token is seen."""
     torch: Any = import_module("torch")
-    n = ids.shape[1]
-    if bool((before == torch.arange(-1, n - 1, device=ids.device)).all()):
-        return model.model(input_ids=ids, use_cache=False).last_hidden_state
-    sees = torch.zeros((*ids.shape, n), dtype=torch.bool, device=ids.device)  # (B, T, T)
-    depth = torch.zeros_like(ids)
-    every = torch.arange(len(ids), device=ids.device)
-    for t in range(n):
-        if t:
-            sees[:, t] = sees[every, before[:, t]]
-            depth[:, t] = depth[every, before[:, t]] + 1
-        sees[:, t, t] = True
-    mask = torch.zeros(sees.shape, device=ids.device).masked_fill_(~sees, torch.finfo(torch.float32).min)
-    return model.model(
-        input_ids=ids, attention_mask=mask[:, None], position_ids=depth, use_cache=False
-    ).last_hidden_state
+    mask = torch.zeros(sees.shape, device=sees.device)
+    return mask.masked_fill_(~sees, torch.finfo(torch.float32).min)[:, None]
 
 
 def held_out(model: Any, encoder: Encoder, device: str, n: int) -> dict[str, float]:
@@ -187,12 +190,12 @@ def held_out(model: Any, encoder: Encoder, device: str, n: int) -> dict[str, flo
     """
     torch: Any = import_module("torch")
     random, hits = Random("held-out"), defaultdict[str, list[bool]](list)
-    for _ in range(n):
-        sample = make_sample(random)
+    for k in range(n):
+        sample = make_asked(random) if k % 3 == 0 else make_sample(random)
         row, places = encoder.row(sample)
-        ids, _, before = (torch.from_numpy(each).to(device) for each in padded([row]))
+        ids, _, _, sees, depth = (torch.from_numpy(each).to(device) for each in padded([row]))
         with torch.no_grad():
-            logits = model.lm_head(hidden_states(model, ids, before)[0])  # (T, V)
+            logits = model.lm_head(_core(model)(ids, _mask(sees), depth)[0])  # (T, V)
 
         def is_right(place: int, row: Row = row, logits: Any = logits) -> bool:
             guesses = logits[row.before[place]].clone()
@@ -201,19 +204,12 @@ def held_out(model: Any, encoder: Encoder, device: str, n: int) -> dict[str, flo
 
         for form, found in places.items():
             hits[form] += [all(map(is_right, learnt)) for learnt in found]
-        working = places["named"][0][: encoder.n_working(sample)]
-        hits["working " + _sort_of(sample)].append(all(map(is_right, working)))
+        if isinstance(sample, Asked):
+            hits[sample.kind].append(all(map(is_right, places["asked"][0])))
+        elif "named" in places:
+            working = places["named"][0][: encoder.n_working(sample)]
+            hits["working " + sample.kind].append(all(map(is_right, working)))
     return {name: round(sum(each) / len(each), 3) for name, each in sorted(hits.items())}
-
-
-def _sort_of(sample: Sample) -> str:
-    x = "".join(segment.text for segment in sample.prompt.user[0]).split("<|candidate|>")[0].removeprefix("<|input|>")
-    opening = x.split()[0]
-    if opening in ("Sort", "Largest"):
-        return opening.lower()
-    heard = "heard" if len(sample.prompt.user) > 2 else "alone"
-    is_sum = x[0].isdigit() or opening in ("Add", "Take")
-    return ("sum " if is_sum else "rule ") + heard
 
 
 def _resume(plan: Plan, model: Any, optimizer: Any) -> tuple[int, float]:

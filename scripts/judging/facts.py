@@ -1,0 +1,115 @@
+"""Names that count as numbers: what a memory holds of them, what an agent tells, and what follows from it.
+
+A fact says that a name is a number ("blorp is 7"), or another name and a number ("blorp is gurn+2"); one with a year
+holds until a later one. Names are drawn anew for every question. No pair of a name and a number is both trained on and
+measured with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from random import Random
+from zlib import crc32
+
+Terms = tuple[tuple[int, str], ...]
+"""What is added up: a multiple and a name; the name is empty for a plain number."""
+FIRST = (
+    "cre", "dru", "gri", "kel", "vel", "vro", "dax", "yop", "jel", "snu", "pra", "kru", "gur", "cla", "dro", "sko",
+    "plu", "gwa", "zin", "ruk", "jov", "yem", "nif", "kra", "pel", "skel", "nof", "rav", "cha", "gla", "spo", "zul",
+    "ked",
+)  # fmt: skip
+LAST = (
+    "zz", "bb", "mb", "b", "z", "og", "ug", "ax", "ix", "ox", "ar", "or", "ur", "olv", "umb", "arg", "ibb", "odd", "uff",
+)  # fmt: skip
+"""Syllables of names. Each is one token, whatever stands around it, so that a name is read as two."""
+_ODD = ("blorp", "glim", "zorn", "quax", "fendle", "trosk", "wibble", "narp", "plim", "dask", "gurn", "mofet")
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+
+@dataclass(frozen=True)
+class Fact:
+    """What a name counts as."""
+
+    name: str
+    number: int
+    of: str = ""
+    """Another name that the number is added to."""
+    year: int | None = None
+    """When it began to hold."""
+
+    @property
+    def text(self) -> str:
+        """As a memory holds it, and as an agent tells it."""
+        worth = f"{self.of}+{self.number}" if self.of else str(self.number)
+        return f"{self.name} is {worth}" + (f" ({self.year})" if self.year else "")
+
+
+Facts = Mapping[str, Fact]
+"""By name."""
+
+
+def draw_name(random: Random) -> str:
+    """A name that means nothing: two syllables, now and then other letters."""
+    kind = random.random()
+    if kind < 0.05:
+        return "".join(random.choices(_LETTERS, k=random.randint(3, 6)))
+    return random.choice(_ODD) if kind < 0.1 else random.choice(FIRST) + random.choice(LAST)
+
+
+def look_alike(random: Random, name: str) -> str:
+    """Another name that begins or ends as a name does."""
+    for first in random.sample(FIRST, len(FIRST)):
+        if name.startswith(first) and random.random() < 0.5:
+            return first + random.choice([last for last in LAST if first + last != name])
+    for last in LAST:
+        if name.endswith(last):
+            return random.choice([first for first in FIRST if first + last != name]) + last
+    return draw_name(random)
+
+
+def is_held_out(name: str, number: int) -> bool:
+    """Whether a pair is kept from training, to measure with: a fifth of all."""
+    return crc32(f"{name} {number}".encode()) % 5 == 0
+
+
+def draw_number(random: Random, name: str, low: int, high: int, held_out: bool) -> int:
+    """A number that the name may count as; where there is none of the side that is asked for, any."""
+    fitting = [number for number in range(low, high + 1) if is_held_out(name, number) == held_out]
+    return random.choice(fitting or range(low, high + 1))
+
+
+def number_of(name: str, known: Facts) -> int | None:
+    """What a name comes to; None where it is not known. An empty name is 1."""
+    if not name:
+        return 1
+    fact = known.get(name)
+    if fact is None:
+        return None
+    inner = number_of(fact.of, known) if fact.of else 0
+    return None if inner is None else inner + fact.number
+
+
+def statement(terms: Terms, known: Facts) -> str:
+    """What an agent tells of the names that it needs: what they are, or that they are unknown."""
+    return "; ".join(known[name].text if name in known else f"{name} unknown" for name in needed(terms, known))
+
+
+def needed(terms: Terms, known: Facts) -> list[str]:
+    """The names that are needed as far as they can be seen, in the order in which they are told."""
+    names: list[str] = []
+    for _, name in terms:
+        while name:
+            names.append(name)
+            name = known[name].of if name in known else ""
+    return names
+
+
+def newest(facts: Iterable[Fact]) -> dict[str, Fact]:
+    """The facts that hold, by name: of several with years the latest."""
+    found: dict[str, Fact] = {}
+    for fact in facts:
+        before = found.get(fact.name)
+        if before is None or (fact.year or 0) > (before.year or 0):
+            found[fact.name] = fact
+    return found
