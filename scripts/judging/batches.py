@@ -108,9 +108,7 @@ class Encoder:
         """The text of some tokens."""
         return cast("str", self.tokenizer.decode(list(ids)))
 
-    def row(
-        self, sample: Sample | Asked, forms: tuple[str, ...] = OTHERS
-    ) -> tuple[Row, dict[str, list[list[int]]]]:
+    def row(self, sample: Sample | Asked, forms: tuple[str, ...] = OTHERS) -> tuple[Row, dict[str, list[list[int]]]]:
         """The prompt and all that is to follow it, and where in it the learnt tokens of each text are, by form.
 
         forms: those that are wanted beside the named one.
@@ -152,7 +150,9 @@ class Encoder:
         ]
         names = {fact.name for fact in facts}
         facts += [Fact(name, draw_number(random, name, 2, 19, False)) for name in others if name not in names]
-        return [token for fact in random.sample(facts, len(facts)) for token in (*self._memory, *self._encode(fact.text))]
+        return [
+            token for fact in random.sample(facts, len(facts)) for token in (*self._memory, *self._encode(fact.text))
+        ]
 
     def verdicts(self, random: Random, length: int) -> Row:
         """About `length` tokens of replies without their prompts, of which the verdicts are learnt."""
@@ -226,7 +226,9 @@ def batches(encoder: Encoder, random: Random, n_tokens: int, progress: Callable[
         for drill, part in ((encoder.drill, mixed.working), (encoder.verdicts, mixed.verdicts)):
             for _ in range(round(n_all * part)):
                 rows = [drill(random, WIDTHS[1] - 60) for _ in range(n_tokens // WIDTHS[1])]
-                made.append(padded([row for row in rows if len(row.ids) <= WIDTHS[1]], WIDTHS[1], n_tokens // WIDTHS[1]))
+                made.append(
+                    padded([row for row in rows if len(row.ids) <= WIDTHS[1]], WIDTHS[1], n_tokens // WIDTHS[1])
+                )
         random.shuffle(made)
         yield from made
 

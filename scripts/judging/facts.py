@@ -20,7 +20,8 @@ FIRST = (
     "ked",
 )  # fmt: skip
 LAST = (
-    "zz", "bb", "mb", "b", "z", "og", "ug", "ax", "ix", "ox", "ar", "or", "ur", "olv", "umb", "arg", "ibb", "odd", "uff",
+    "zz", "bb", "mb", "b", "z", "og", "ug", "ax", "ix", "ox", "ar", "or", "ur", "olv", "umb", "arg", "ibb", "odd",
+    "uff",
 )  # fmt: skip
 """Syllables of names. Each is one token, whatever stands around it, so that a name is read as two."""
 _ODD = ("blorp", "glim", "zorn", "quax", "fendle", "trosk", "wibble", "narp", "plim", "dask", "gurn", "mofet")

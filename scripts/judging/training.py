@@ -168,9 +168,7 @@ def _core(model: Any) -> Callable[[Any, Any, Any], Any]:
     """The last hidden states (B, T, H) of rows that are trees: each token attends to those on its way to the root."""
 
     def hidden_states(ids: Any, mask: Any, depth: Any) -> Any:
-        return model.model(
-            input_ids=ids, attention_mask=mask, position_ids=depth, use_cache=False
-        ).last_hidden_state
+        return model.model(input_ids=ids, attention_mask=mask, position_ids=depth, use_cache=False).last_hidden_state
 
     return hidden_states
 

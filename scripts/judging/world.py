@@ -231,7 +231,9 @@ def _hidden(random: Random, held_out: bool, shape: str | None) -> Question:
 
 
 def _of_terms(random: Random, kind: Kind, terms: Terms, facts: tuple[Fact, ...]) -> Question:
-    parts = [(str(multiple) if not name else f"{multiple} {name}" if multiple > 1 else name) for multiple, name in terms]
+    parts = [
+        (str(multiple) if not name else f"{multiple} {name}" if multiple > 1 else name) for multiple, name in terms
+    ]
     x = random.choice(("+".join(parts) + "?", f"What is {' + '.join(parts)}?"))
     asked = Question(x, kind, "easy", (), "", terms=terms, facts=facts)
     answer = asked.answer_knowing({fact.name: fact for fact in facts})
