@@ -58,6 +58,16 @@ def draw_name(random: Random) -> str:
     return random.choice(_ODD) if kind < 0.1 else random.choice(FIRST) + random.choice(LAST)
 
 
+def draw_names(random: Random, n: int, held_out: bool) -> list[str]:
+    """Different names, each of which has two numbers from 2 to 9 or more of the side that is asked for."""
+    found: dict[str, None] = {}
+    while len(found) < n:
+        name = draw_name(random)
+        if sum(is_held_out(name, number) == held_out for number in range(2, 10)) > 1:
+            found[name] = None
+    return list(found)
+
+
 def look_alike(random: Random, name: str) -> str:
     """Another name that begins or ends as a name does."""
     for first in random.sample(FIRST, len(FIRST)):
@@ -75,9 +85,9 @@ def is_held_out(name: str, number: int) -> bool:
 
 
 def draw_number(random: Random, name: str, low: int, high: int, held_out: bool, other_than: int = 0) -> int:
-    """A number that the name may count as; where there is none of the side that is asked for, any."""
+    """A number that the name may count as, of a side that has one for it; see `draw_names`."""
     every = [number for number in range(low, high + 1) if number != other_than]
-    return random.choice([number for number in every if is_held_out(name, number) == held_out] or every)
+    return random.choice([number for number in every if is_held_out(name, number) == held_out])
 
 
 def number_of(name: str, known: Facts) -> int | None:
