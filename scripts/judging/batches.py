@@ -130,7 +130,7 @@ class Encoder:
         ids: list[int] = []
         learnt: list[bool] = []
         while len(ids) < length:
-            question = make_question(random)
+            question = make_question(random, random.choice(("common", "count")) if random.random() < 0.3 else None)
             is_short = max(question.numbers, default=100) < 100
             if is_short and random.random() < 0.8:  # short ones are learnt soonest
                 continue
@@ -190,8 +190,8 @@ def mixture(progress: float) -> Mixture:
     if progress < 0.22:
         return Mixture(alone=0.8, asked=0.2, working=0.2, verdicts=0.2)
     if progress < 0.7:
-        return Mixture(alone=0.45, asked=0.22, working=0.12, verdicts=0.2)
-    return Mixture(alone=0.4, asked=0.2, working=0.1, verdicts=0.06)
+        return Mixture(alone=0.45, asked=0.32, working=0.12, verdicts=0.12)
+    return Mixture(alone=0.4, asked=0.28, working=0.1, verdicts=0.06)
 
 
 _FORMS: tuple[tuple[tuple[str, ...], float], ...] = (((), 5), (("compact",), 1.5), (("cells",), 2), (("silent",), 0.7))

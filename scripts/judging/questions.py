@@ -57,7 +57,7 @@ class Step:
 
 def make_asked(random: Random) -> Asked:
     """A question to any of these judges."""
-    make = random.choices((_value, _value_24, _vote, _step), (4, 2, 4, 2))[0]
+    make = random.choices((_value, _value_24, _vote, _step), (4, 2, 4, 3))[0]
     return make(random)
 
 

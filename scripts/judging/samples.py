@@ -105,7 +105,7 @@ class _Debate:
         """The turn that is learnt, after some others."""
         random, n = self.random, len(self.agents)
         alone = alone / 2 if self.question.terms else alone
-        n_heard = 0 if random.random() < alone else random.choices(range(1, 9), (8, 8, 3, 2, 2, 1, 1, 1))[0]
+        n_heard = 0 if random.random() < alone else random.choices(range(1, 9), (8, 8, 4, 3, 3, 0.5, 0.5, 0.5))[0]
         first = random.randrange(n) if n_heard == 0 else 0
         rate = random.choices((0.0, 0.4, 0.8), (5, 3, 2))[0]
         said: _Heard = []
