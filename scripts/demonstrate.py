@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -104,7 +105,7 @@ def controls(
     one = replace(evaluator, profile=replace(profile, personas=profile.personas[-1:]), rounds=1, quorum=None)
     backends = settings.open_backends(evaluator)
     say("the silent panel and one judge are asked now", err=True)
-    with recalling(settings.memory, 0, backends, say) as memory, Engine(backends, memory, seed=settings.seed) as engine:
+    with recalling(settings.memory, time.time(), backends, say) as memory, Engine(backends, memory, seed=settings.seed) as engine:
         return {
             "silent panel": list(zip(tasks, engine.evaluate_batch(tasks, silent), strict=True)),
             "one judge": list(zip(tasks, engine.evaluate_batch(tasks, one), strict=True)),
@@ -124,7 +125,7 @@ def _share(arm: Sequence[Evaluated], group: object) -> str:
     """How many of a group's tasks were judged rightly, and the interval of the share."""
     hits = [evaluation.verdict(task.best) == "right" for task, evaluation in arm if task.metadata.get("group") == group]
     low, high = wilson(sum(hits), len(hits)).interval
-    return f"{sum(hits)} of {len(hits)} ({100 * low:.0f} to {100 * high:.0f} %)"
+    return f"{sum(hits)} of {len(hits)}, {100 * low:.0f}-{100 * high:.0f} %"
 
 
 if __name__ == "__main__":

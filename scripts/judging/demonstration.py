@@ -20,7 +20,7 @@ from judging.world import Kind, Question, make_question
 REPOSITORY = Path(__file__).resolve().parents[2]
 TASKS = REPOSITORY / "scripts" / "demo_tasks.jsonl"
 MEMORY = REPOSITORY / "memory" / "judge.jsonl"
-PLAIN, MISLED, HIDDEN = "plain questions", "misled by a stale memory", "hidden profiles"
+PLAIN, MISLED, HIDDEN = "plain questions", "stale memories", "hidden profiles"
 """The groups of tasks."""
 AGENTS = PERSONAS[:3]
 _PLAIN_KINDS: tuple[tuple[str, Kind], ...] = (
