@@ -29,7 +29,7 @@ from debate.types import FloatArray
 
 SHOWN = {
     "sum-1": "Everybody can work this out alone: all agree after one round, and the debate ends.",
-    "corrected-1": "The Critic remembers what was true once. The Supporter remembers what is true now and corrects it.",
+    "corrected-1": "The Critic remembers a number that has changed since, and the Supporter corrects it.",
     "hidden-1": "No agent knows enough alone: each tells what it remembers, and who comes after adds it up.",
 }
 """What to look for in three tasks of the demo."""
@@ -60,19 +60,24 @@ def show(path: Path) -> None:
         if (looked_for := SHOWN.get(task.id)) is not None:
             show_debate(console, task, evaluation, looked_for)
     if isinstance(evaluator, DebateEvaluator):
-        console.print("", heading("Debate, silent panel and one judge"))
-        console.print(comparison({"debate": debates} | controls(settings, evaluator, debates)))
+        console.print()
+        arms = {"debate": debates} | ask_controls(settings, evaluator, debates)
+        console.print(heading("Debate, silent panel and one judge"))
+        console.print(comparison(arms))
         say("Right answers with 95 % intervals. The silent panel takes as many turns as the debate.")
-    say("", f"{folder.path / 'results.jsonl'} holds all results; debate show {path} hidden-1 shows a debate in full,")
-    say(f"debate show {path} --list all tasks, and debate export {path} writes tables.")
+    say("", f"All results are in {folder.path / 'results.jsonl'}. To read on:")
+    say(f"  debate show {path} hidden-1    # a debate in full")
+    say(f"  debate show {path} --list      # all tasks")
 
 
 def show_debate(console: Console, task: Task, evaluation: Evaluation, looked_for: str) -> None:
     """Print a debate in short: a row per turn."""
-    console.print("", heading(task.id), line(looked_for), "", line(task.x, "bold"))
+    for part in ("", heading(task.id), line(looked_for), "", line(task.x, "bold")):
+        console.print(part)
     for j, candidate in enumerate(task.candidates):
         console.print(line(f"  {j + 1}  {candidate.text}" + ("  (right)" if j in task.best else "")))
-    console.print("", turns(evaluation))
+    console.print()
+    console.print(turns(evaluation))
     chosen = ", ".join(str(j + 1) for j in evaluation.choice) or "none"
     console.print(line(f"{evaluation.verdict(task.best)}: candidate {chosen}; {evaluation.stop_reason}"))
 
@@ -93,19 +98,27 @@ def _mean(scores: FloatArray) -> str:
 
 
 def controls(
+    evaluator: DebateEvaluator, debates: Sequence[Evaluation]
+) -> tuple[list[DebateEvaluator], DebateEvaluator]:
+    """The silent panel of each debate, and one judge."""
+    silent = replace(evaluator, mode="independent", convergence=None)
+    profile = evaluator.loaded_profile
+    one = replace(evaluator, profile=replace(profile, personas=profile.personas[-1:]), rounds=1, quorum=None)
+    return [replace(silent, rounds=max(1, each.rounds_run)) for each in debates], one
+
+
+def ask_controls(
     settings: RunSettings, evaluator: DebateEvaluator, debates: Sequence[Evaluated]
 ) -> Mapping[str, list[Evaluated]]:
-    """The same tasks by as many turns of agents that do not hear each other, and by the last agent alone."""
+    """The same tasks by both controls."""
     tasks = [task for task, _ in debates]
-    profile = evaluator.loaded_profile
-    silent = [
-        replace(evaluator, mode="independent", convergence=None, rounds=max(1, evaluation.rounds_run))
-        for _, evaluation in debates
-    ]
-    one = replace(evaluator, profile=replace(profile, personas=profile.personas[-1:]), rounds=1, quorum=None)
+    silent, one = controls(evaluator, [evaluation for _, evaluation in debates])
     backends = settings.open_backends(evaluator)
     say("the silent panel and one judge are asked now", err=True)
-    with recalling(settings.memory, time.time(), backends, say) as memory, Engine(backends, memory, seed=settings.seed) as engine:
+    with (
+        recalling(settings.memory, time.time(), backends, say) as memory,
+        Engine(backends, memory, seed=settings.seed) as engine,
+    ):
         return {
             "silent panel": list(zip(tasks, engine.evaluate_batch(tasks, silent), strict=True)),
             "one judge": list(zip(tasks, engine.evaluate_batch(tasks, one), strict=True)),

@@ -8,7 +8,7 @@ No pair of a name and a number occurs in training, and no name in two tasks, for
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -72,28 +72,30 @@ class Demonstration:
         self._add(f"{name}-{before + 1}", question, PLAIN, topic)
 
     def _add_misled(self, n: int) -> None:
-        """A fact that changed: one agent remembers what it was, another what it is, first in this order."""
+        """A fact that changed: one agent remembers what it was, another one what it is."""
         question = next(self._questions(n, "hidden", "dated"))
-        stale, new = self._agents(2, in_order=n == 0)
+        stale, new = self._agents(2) if n else AGENTS[:2]
         self._give(stale, question.stale)
         self._give(new, question.facts)
         self._decoys(question)
         self._add(f"corrected-{n + 1}", question, MISLED, "dated")
 
     def _add_hidden(self, n: int) -> None:
-        """A question whose answer no agent knows alone.
+        """A question whose answer no agent knows alone; for the first one, the first two agents do together.
 
         A chain is told in the order of the speakers: after a first round in which nobody could say more, all agree.
         """
         shape = _SHAPES[n % len(_SHAPES)]
         question = next(filter(_needs_its_facts, self._questions(n, "hidden", shape)))
-        agents = self._agents(len(question.facts), in_order=n == 0 or shape == "chain")
+        agents = self._agents(len(question.facts)) if n else AGENTS[:2]
+        if shape == "chain":
+            agents = sorted(agents, key=AGENTS.index)
         for agent, fact in zip(agents, question.facts, strict=True):
             self._give(agent, [fact])
         self._decoys(question)
         self._add(f"hidden-{n + 1}", question, HIDDEN, shape)
 
-    def _questions(self, n: int, kind: Kind, shape: str | None = None) -> Iterable[Question]:
+    def _questions(self, n: int, kind: Kind, shape: str | None = None) -> Iterator[Question]:
         """Questions of new names with three candidates, four, five, six or two, in turn; the first one put plainly."""
         while True:
             question = make_question(self._random, kind, n=2 + (n + 1) % 5, held_out=True, shape=shape)
@@ -103,10 +105,9 @@ class Demonstration:
             if is_new and (n or all(reply.style == "plain" for reply in question.replies)):
                 yield question
 
-    def _agents(self, n: int, *, in_order: bool) -> list[str]:
-        """Some of the agents; in the order in which they speak or in any."""
-        chosen = self._random.sample(range(len(AGENTS)), n)
-        return [AGENTS[i] for i in (sorted(chosen) if in_order else chosen)]
+    def _agents(self, n: int) -> Sequence[str]:
+        """Some of the agents in any order."""
+        return self._random.sample(AGENTS, n)
 
     def _give(self, agent: str, facts: Sequence[Fact]) -> None:
         self.held[agent] += facts
@@ -121,7 +122,7 @@ class Demonstration:
                 self._give(self._random.choice(AGENTS), [Fact(name, number)])
 
     def _add(self, task_id: str, question: Question, group: str, topic: str) -> None:
-        metadata = {"group": group, "topic": topic, "level": question.level, "best": question.best}
+        metadata: dict[str, Any] = {"group": group, "topic": topic, "level": question.level, "best": question.best}
         if question.facts:
             metadata["needs"] = [fact.text for fact in question.facts]
         candidates = [reply.text for reply in question.replies]

@@ -29,7 +29,7 @@ def demonstration() -> Demonstration:
 def ideal(call: Call) -> str:
     """What an agent says that knows what it recalls and was told, and nothing else, and makes no mistake."""
     question, labels = demonstration().questions[call.info["task_id"]], call.info["labels"]
-    found = _FACT.findall(call.messages[-1]["content"])
+    found: list[tuple[str, ...]] = _FACT.findall(call.messages[-1]["content"])
     known = newest(Fact(name, int(n), of, int(year) if year else None) for name, of, n, year in found)
     shown = replace(question, replies=tuple(question.replies[j] for j in labels.values()))
     agent, is_first = PERSONAS.index(call.info["agent"]), call.info["round"] == 0
