@@ -13,7 +13,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from judging.facts import FIRST, LAST, Fact, draw_number, is_held_out, look_alike
+from judging.facts import FIRST, LAST, Fact, is_held_out, look_alike
 from judging.talk import PERSONAS
 from judging.world import Kind, Question, make_question
 
@@ -40,7 +40,7 @@ class Demonstration:
         held: the facts that each agent remembers.
     """
 
-    def __init__(self, seed: int = 0, plain: int = 18, misled: int = 12, hidden: int = 20) -> None:
+    def __init__(self, seed: int = 3, plain: int = 18, misled: int = 12, hidden: int = 20) -> None:
         self._random = Random(f"demonstration-{seed}")
         self._taken: set[str] = set()
         self.tasks: list[dict[str, Any]] = []
@@ -117,9 +117,9 @@ class Demonstration:
         """For each name that is needed one that looks like it, in the memory of any agent."""
         for fact in question.facts:
             name = look_alike(self._random, fact.name)
-            if name not in self._taken:
-                number = draw_number(self._random, name, 2, 19, held_out=True)
-                self._give(self._random.choice(AGENTS), [Fact(name, number)])
+            numbers = [number for number in range(2, 20) if is_held_out(name, number)]
+            if numbers and name not in self._taken:
+                self._give(self._random.choice(AGENTS), [Fact(name, self._random.choice(numbers))])
 
     def _add(self, task_id: str, question: Question, group: str, topic: str) -> None:
         metadata: dict[str, Any] = {"group": group, "topic": topic, "level": question.level, "best": question.best}
