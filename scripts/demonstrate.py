@@ -109,7 +109,7 @@ def controls(
 
 def ask_controls(
     settings: RunSettings, evaluator: DebateEvaluator, debates: Sequence[Evaluated]
-) -> Mapping[str, list[Evaluated]]:
+) -> dict[str, list[Evaluated]]:
     """The same tasks by both controls."""
     tasks = [task for task, _ in debates]
     silent, one = controls(evaluator, [evaluation for _, evaluation in debates])
