@@ -1,7 +1,7 @@
 """Pick the best candidate of every task of an eval set: a batch job in one screen.
 
     python examples/pick_best.py tasks.jsonl --model NAME --out best.jsonl
-    python examples/pick_best.py                             # the demo's tasks, a scripted model; seconds, anywhere
+    python examples/pick_best.py                             # general tasks, a scripted model; seconds, anywhere
 
 Reads tasks as a stream, debates many at once, and writes one line per task as it finishes, in no fixed order:
 
@@ -31,7 +31,7 @@ from debate.errors import BackendError, ConfigError, DebateError
 from debate.evaluators.base import Evaluator
 from debate.runtime.scheduler import with_unique_ids
 
-DEMO = Path(__file__).parents[1] / "scripts" / "demo_tasks.jsonl"
+GENERAL = Path(__file__).parents[1] / "scripts" / "general_tasks.jsonl"
 
 
 def pick(engine: Engine, evaluator: Evaluator, tasks: Iterable[Task]) -> Iterator[dict[str, Any]]:
@@ -76,7 +76,7 @@ def write(rows: Iterable[dict[str, Any]], total: int, out: TextIO) -> int:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Parse the command line and run; returns the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("evalset", type=Path, nargs="?", default=DEMO, help="JSONL; by default the demo's tasks")
+    parser.add_argument("evalset", type=Path, nargs="?", default=GENERAL, help="JSONL; by default general tasks")
     parser.add_argument("--out", type=Path, help="file to write, made anew; stdout by default")
     parser.add_argument("--limit", type=int, help="only the first so many tasks")
     for flag in ("--model", "--backend", "--base-url", "--seed"):

@@ -47,7 +47,7 @@ def make_tiny_model(folder: Path, *, context_length: int = 32768, seed: int = 0)
 
 
 def _tokenizer() -> Any:
-    """Byte-level BPE, trained on the project's own templates, personas and demo tasks."""
+    """Byte-level BPE, trained on the project's own templates, personas and tasks."""
     from tokenizers import pre_tokenizers
 
     return train_byte_level(_corpus(), 2048, pre_tokenizers.ByteLevel(add_prefix_space=False))
@@ -56,10 +56,10 @@ def _tokenizer() -> Any:
 def _corpus() -> list[str]:
     texts = [path.read_text(encoding="utf-8") for path in sorted((REPOSITORY / "templates").rglob("*.j2"))]
     texts += [path.read_text(encoding="utf-8") for path in sorted((REPOSITORY / "personas").glob("*.yaml"))]
-    tasks = REPOSITORY / "scripts" / "demo_tasks.jsonl"
-    for line in tasks.read_text(encoding="utf-8").splitlines():
-        task = json.loads(line)
-        texts += [task["x"], *task["candidates"]]
+    for tasks in ("demo_tasks", "general_tasks"):
+        for line in (REPOSITORY / "scripts" / f"{tasks}.jsonl").read_text(encoding="utf-8").splitlines():
+            task = json.loads(line)
+            texts += [task["x"], *task["candidates"]]
     components = ("confidence", "relevance", "accuracy", "completeness", "timeliness")
     scores = ", ".join(f'"{name}": 7.5' for name in components)
     return [*texts, *(['{"comment": "The", "scores": {' + scores + '}}, "candidates": {"A": '] * 50)]

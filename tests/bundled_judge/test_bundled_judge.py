@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 import statistics
+from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
 import pytest
+from judging.demonstration import HIDDEN, MISLED, PLAIN, TASKS
+from judging.talk import OUTSIDE
 
 from debate import Engine, Evaluation, Task, bundled_judge, load_profile
 from debate.backends import VLLM
@@ -16,17 +20,18 @@ from debate.evaluators.debate.prompts import DebatePrompts
 from debate.evaluators.debate.settings import CELL_SCALE
 from debate.parsing.debate_reply import ReplyForm
 from debate.profiles import MemorySettings
-from tests.scripts_loader import REPOSITORY
-
-DEMO = REPOSITORY / "scripts" / "demo_tasks.jsonl"
+from tests.scripts_loader import load_script
 
 pytestmark = pytest.mark.vllm
 
 
-def own_tasks() -> list[Task]:
-    """The demo's tasks of the judge's own world; it was not trained on them."""
-    tasks = [task for task, _, _ in EvalSet(DEMO).tasks()]
-    return [task for task in tasks if "small sums" in str(task.metadata.get("group"))]
+def own_tasks(group: str = PLAIN) -> list[Task]:
+    """The demo's tasks of a group; the judge was not trained on them."""
+    return [task for task, _, _ in EvalSet(TASKS).tasks() if task.metadata["group"] == group]
+
+
+def n_right(tasks: list[Task], found: Sequence[Evaluation]) -> int:
+    return sum(each.verdict(task.best) == "right" for task, each in zip(tasks, found, strict=True))
 
 
 @pytest.fixture(scope="module")
@@ -36,8 +41,7 @@ def debates(judge_engine: Engine) -> list[Evaluation]:
 
 def test_the_right_answer_wins_the_debates_of_the_judges_world(debates: list[Evaluation]) -> None:
     assert all(each.status == "ok" for each in debates)
-    right = [each.verdict(task.best) == "right" for task, each in zip(own_tasks(), debates, strict=True)]
-    assert sum(right) >= 0.9 * len(right)
+    assert n_right(own_tasks(), debates) >= 0.9 * len(debates)
 
 
 def test_the_right_answer_outscores_a_wrong_one_by_the_accuracy_that_it_is_given(judge_engine: Engine) -> None:
@@ -84,8 +88,47 @@ def test_a_rule_in_memory_decides_a_question_that_needs_it(judge_engine: Engine)
             for best, each in zip(bests, found, strict=True)
         )
 
-    assert all(each.verdict(task.best) == "right" for task, each in zip(tasks, knowing, strict=True))
+    assert n_right(tasks, knowing) == len(tasks)
     assert lead(knowing) > lead(guessing) + 1
+
+
+def test_a_debate_finds_hidden_profiles_that_neither_a_silent_panel_nor_one_judge_finds(judge_engine: Engine) -> None:
+    tasks = own_tasks(HIDDEN)[:10]
+    evaluator = bundled_judge.evaluator()
+    debated = judge_engine.evaluate_batch(tasks, evaluator)
+    silent, one = load_script("demonstrate").controls(evaluator, debated)
+    assert n_right(tasks, debated) >= 7
+    assert n_right(tasks, judge_engine.evaluate_batch(tasks, silent)) <= 5
+    assert n_right(tasks, judge_engine.evaluate_batch(tasks, one)) <= 5
+
+
+def test_an_agent_that_is_misled_by_a_stale_memory_is_corrected(judge_engine: Engine) -> None:
+    tasks = own_tasks(MISLED)[:8]
+    debated = judge_engine.evaluate_batch(tasks, bundled_judge.evaluator())
+    assert n_right(tasks, debated) >= 6
+    said_last = [{turn.agent: turn.overall for turn in each.transcript}.values() for each in debated]
+    agreed = [
+        all(task.metadata["needs"][0] in said for said in all_said)
+        for task, all_said in zip(tasks, said_last, strict=True)
+    ]
+    assert sum(agreed) >= 6
+
+
+def test_two_candidates_are_judged_and_six_are(judge_engine: Engine) -> None:
+    two = Task("What is 17 + 25?", ["41", "42"])
+    six = Task("31+25?", ["46", "It is 65.", "55", "Answer 56.", "57", "I like tea."])
+    found = judge_engine.evaluate_batch([two, six], bundled_judge.evaluator())
+    assert [each.selected for each in found] == [1, 3]
+
+
+def test_what_is_outside_of_its_world_is_left_unscored_with_the_reason(judge_engine: Engine) -> None:
+    tasks = [task for task, _, _ in EvalSet(TASKS.with_name("general_tasks.jsonl")).tasks()][:10]
+    found = judge_engine.evaluate_batch(tasks, bundled_judge.evaluator(rounds=1))
+    abstained = [each for each in found if np.isnan(each.scores).all()]
+    assert len(abstained) >= 9
+    for each in abstained:
+        assert (each.selected, each.status) == (None, "ok")
+        assert OUTSIDE in each.feedback(0)
 
 
 OTHERS = ["46", "Music is fun."]

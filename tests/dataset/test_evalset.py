@@ -100,9 +100,10 @@ def test_equal_tasks_without_ids_are_no_duplicates(file: Path) -> None:
     assert first.id == second.id
 
 
-def test_the_demo_tasks_are_an_eval_set() -> None:
-    demo = Path(__file__).parents[2] / "scripts" / "demo_tasks.jsonl"
-    assert count(demo) == sum(1 for text in demo.read_text(encoding="utf-8").splitlines() if text.strip())
+@pytest.mark.parametrize("name", ["demo_tasks", "general_tasks"])
+def test_the_tasks_of_the_demo_and_the_general_ones_are_eval_sets(name: str) -> None:
+    tasks = Path(__file__).parents[2] / "scripts" / f"{name}.jsonl"
+    assert count(tasks) == sum(1 for text in tasks.read_text(encoding="utf-8").splitlines() if text.strip())
 
 
 # How it is read

@@ -33,11 +33,11 @@ def mumbling_on_bad(call: Call) -> str:
     return "no JSON" if call.info["task_id"] == "bad" else script.judge(call)
 
 
-def test_every_task_of_the_demo_gets_one_row_on_stdout(capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_general_task_gets_one_row_on_stdout(capsys: pytest.CaptureFixture[str]) -> None:
     assert script.main([]) == 0
     printed = capsys.readouterr()
     rows = rows_of(printed.out)
-    with script.DEMO.open() as lines:
+    with script.GENERAL.open() as lines:
         tasks = {task["id"]: task for task in map(json.loads, lines)}
     assert sorted(row["id"] for row in rows) == sorted(tasks)
     for row in rows:

@@ -124,7 +124,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> InterruptedRun:
     (folder / "sitecustomize.py").write_text(WATCH)
     (folder / "connections").touch()
     rows = (REPOSITORY / "scripts" / "demo_tasks.jsonl").read_text().splitlines()
-    tasks = [row for row in rows if "small sums" in row] + more_tasks(54)
+    tasks = [row for row in rows if "plain questions" in row] + more_tasks(54)
     (folder / "tasks.jsonl").write_text("".join(f"{task}\n" for task in tasks))
     return InterruptedRun(folder)
 
