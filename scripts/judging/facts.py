@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from hashlib import blake2b
 from random import Random
-from zlib import crc32
 
 Terms = tuple[tuple[int, str], ...]
 """What is added up: a multiple and a name; the name is empty for a plain number."""
@@ -70,13 +70,13 @@ def look_alike(random: Random, name: str) -> str:
 
 def is_held_out(name: str, number: int) -> bool:
     """Whether a pair is kept from training, to measure with: a fifth of all."""
-    return crc32(f"{name} {number}".encode()) % 5 == 0
+    return blake2b(f"{name} {number}".encode(), digest_size=1).digest()[0] % 5 == 0
 
 
-def draw_number(random: Random, name: str, low: int, high: int, held_out: bool) -> int:
+def draw_number(random: Random, name: str, low: int, high: int, held_out: bool, other_than: int = 0) -> int:
     """A number that the name may count as; where there is none of the side that is asked for, any."""
-    fitting = [number for number in range(low, high + 1) if is_held_out(name, number) == held_out]
-    return random.choice(fitting or range(low, high + 1))
+    every = [number for number in range(low, high + 1) if number != other_than]
+    return random.choice([number for number in every if is_held_out(name, number) == held_out] or every)
 
 
 def number_of(name: str, known: Facts) -> int | None:

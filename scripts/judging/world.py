@@ -224,9 +224,7 @@ def _hidden(random: Random, held_out: bool, shape: str | None) -> Question:
             return _of_terms(random, "hidden", ((1, first), (b, "")), chain)
         case _:
             old, new = sorted(random.sample(range(2000, 2027), 2))
-            before = numbers[0]
-            while before == numbers[0]:
-                before = draw_number(random, first, 2, 9, held_out)
+            before = draw_number(random, first, 2, 9, held_out, other_than=numbers[0])
             facts = (Fact(first, numbers[0], year=new),)
             terms = ((1, first), (b, ""))
             return replace(_of_terms(random, "hidden", terms, facts), stale=(Fact(first, before, year=old),))
