@@ -41,14 +41,13 @@ import numpy as np
 from judging.arms import remembering
 from judging.harder import harder, known_facts
 from judging.measuring import mean_of, paired, ratio_of, share
-from judging.recalling import NameEmbedder
 from judging.samples import as_task, judge_profile
 from judging.world import Question
 
 from debate import DebateEvaluator, Engine, Evaluation, bundled_judge
 from debate.backends.base import Backend
 from debate.flow import Call, Completion
-from debate.memory import MemoryStore
+from debate.memory import HashingEmbedder, MemoryStore
 from debate.types import Sampling
 
 ARMS: dict[str, dict[str, Any]] = {
@@ -223,7 +222,7 @@ class Comparison:
     @contextmanager
     def _engine(self, seed: int) -> Generator[tuple[Engine, Grammarless]]:
         backend = Grammarless(self._backend())
-        with MemoryStore("sqlite://", NameEmbedder(), "exact") as memory:
+        with MemoryStore("sqlite://", HashingEmbedder(), "exact") as memory:
             memory.add(_COLLECTION, [fact.text for fact in known_facts(self.questions)])
             with Engine(cast("Backend", backend), memory, seed=seed) as engine:
                 yield engine.start(), backend

@@ -13,24 +13,22 @@ from typing import Any, Self
 from debate import DebateEvaluator, Engine, Evaluation, Task, bundled_judge
 from debate.memory import HashingEmbedder, MemoryStore
 from debate.profiles import MemorySettings, Profile
-from judging.recalling import NameEmbedder
 from judging.samples import as_task, judge_profile
 from judging.world import Question
 
 ROUNDS = 3
 CONVERGENCE = 0.1
-EMBEDDERS: dict[str, type[HashingEmbedder]] = {"names": NameEmbedder, "hashing": HashingEmbedder}
 How = DebateEvaluator | Sequence[DebateEvaluator]
 
 
 class Arms:
     """A judge, loaded once, and a memory that each part fills with collections of its own."""
 
-    def __init__(self, model: Path, seed: int, embedder: str = "names") -> None:
+    def __init__(self, model: Path, seed: int) -> None:
         self.model = model
         self.seed = seed
         self._until = ExitStack()
-        self.memory = self._until.enter_context(MemoryStore("sqlite://", EMBEDDERS[embedder](), "exact"))
+        self.memory = self._until.enter_context(MemoryStore("sqlite://", HashingEmbedder(), "exact"))
         backend = bundled_judge.backend(model, max_num_seqs=64)
         self._engine = self._until.enter_context(Engine(backend, memory=self.memory, seed=seed)).start()
 

@@ -44,7 +44,7 @@ def hidden_profile(arms: Arms, n: int) -> dict[str, Any]:
     strange = [arms.evaluator(profile=_profile("shuffled", case, case.agents)) for case in others]
     found["shuffled"] = arms.ask("hidden profiles, memories shuffled", tasks, strange)
     with TemporaryDirectory() as folder:
-        mute = [arms.evaluator(profile=each, templates=_mute_templates(Path(folder))) for each in own]
+        mute = [arms.evaluator(profile=each, templates=mute_templates(Path(folder))) for each in own]
         found["without_comments"] = arms.ask("hidden profiles, comments unheard", tasks, mute)
     return _figures(cases, found)
 
@@ -82,7 +82,7 @@ def _profile(part: str, case: Case, agents: tuple[str, ...], *, everything: bool
     return remembering(judge_profile(agents), collections)
 
 
-def _mute_templates(folder: Path) -> Path:
+def mute_templates(folder: Path) -> Path:
     """The compact templates, where a turn is shown with its scores alone."""
     copy = folder / "templates"
     if not copy.exists():

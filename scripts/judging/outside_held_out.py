@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import cycle
 from random import Random
 from string import Formatter
 
@@ -45,12 +46,13 @@ class Family:
 
 
 def draw(random: Random, families: Sequence[Family], n: int) -> list[tuple[str, str, list[str]]]:
-    """Name of the family, input and candidates, as many of each family as of another, no input twice."""
+    """Name of the family, input and candidates; the families take turns, and no input comes twice."""
     found: dict[str, tuple[str, str, list[str]]] = {}
-    while len(found) < n:
-        family = families[len(found) % len(families)]
+    for family in cycle(families):
         x, candidates = family.draw(random)
         found.setdefault(x, (family.name, x, candidates))
+        if len(found) == n:
+            break
     return list(found.values())
 
 

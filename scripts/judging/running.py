@@ -61,8 +61,6 @@ class Measurement:
     seed: int
     n: int
     only: Collection[str] = PARTS
-    embedder: str = "names"
-    """How memories are found: `names`, or all words alike by `hashing`."""
 
     def run(self) -> dict[str, Any]:
         """The figures."""
@@ -70,7 +68,7 @@ class Measurement:
         found: dict[str, Any] = {"seed": self.seed, "tasks": self.n}
         seconds: dict[str, float] = {}
         if set(self.only) - {"worlds"}:
-            with Arms(self.model, self.seed, self.embedder) as arms:
+            with Arms(self.model, self.seed) as arms:
                 seconds["loading"] = round(time.monotonic() - began, 1)
                 found |= self._debated(arms)
         if "worlds" in self.only:
