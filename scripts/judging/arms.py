@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from debate import DebateEvaluator, Engine, Evaluation, Task, bundled_judge
+from debate.backends.base import Backend
 from debate.memory import HashingEmbedder, MemoryStore
 from debate.profiles import MemorySettings, Profile
 from judging.samples import as_task, judge_profile
@@ -24,12 +25,12 @@ How = DebateEvaluator | Sequence[DebateEvaluator]
 class Arms:
     """A judge, loaded once, and a memory that each part fills with collections of its own."""
 
-    def __init__(self, model: Path, seed: int) -> None:
+    def __init__(self, model: Path, seed: int, backend: Backend | None = None) -> None:
         self.model = model
         self.seed = seed
         self._until = ExitStack()
         self.memory = self._until.enter_context(MemoryStore("sqlite://", HashingEmbedder(), "exact"))
-        backend = bundled_judge.backend(model, max_num_seqs=64)
+        backend = backend or bundled_judge.backend(model, max_num_seqs=64)
         self._engine = self._until.enter_context(Engine(backend, memory=self.memory, seed=seed)).start()
 
     def __enter__(self) -> Self:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import numpy as np
 import pytest
+from judging.arms import Arms
 from judging.facts import Fact, is_held_out, newest
-from judging.hidden import mute_templates
+from judging.hidden import hidden_profile, misled, mute_templates
 from judging.limits import is_told
 from judging.measuring import tie_share
 from judging.outside import outside_task
@@ -19,14 +22,16 @@ from judging.profiles import GROUP, SPLIT, Case, hidden_cases, memories, misled_
 from judging.questions import reaches_24
 from judging.running import held_out, rule_questions
 from judging.small_worlds import Judged, constant, right_judgments, stepped, valued, voted
-from judging.talk import PERSONAS
-from judging.world import make_question
+from judging.talk import PERSONAS, say
+from judging.world import Question, make_question
 
-from debate import Evaluation
+from debate import Evaluation, bundled_judge
+from debate.backends import Call, Scripted
 from debate.templates import Templates
 from debate.types import Transcript, Turn
 
 N = 2 * GROUP + 5
+FACT = re.compile(r"(\w+) is (?:([a-z]+)\+)?(\d+)(?: \((\d+)\))?")
 
 
 def facts_of(case: Case) -> list[Fact]:
@@ -123,6 +128,51 @@ def test_shuffled_memories_hold_as_much_and_nothing_that_fits() -> None:
         assert not asked & told
 
 
+def reasoner(questions: list[Question]) -> Scripted:
+    """A judge that knows what it recalls and what it hears, and no more."""
+    by_text = {question.x: question for question in questions}
+
+    def reply(call: Call) -> str:
+        parts = re.split(r"<\|(\w+)\|>", call.messages[1]["content"])
+        pieces = list(zip(parts[1::2], parts[2::2], strict=True))
+        question = by_text[pieces[0][1]]
+        texts = [text[2:] for mark, text in pieces if mark == "candidate"]
+        shown = replace(question, replies=tuple(next(r for r in question.replies if r.text == t) for t in texts))
+        told = "\n".join(text for mark, text in pieces if mark in ("turn", "memory"))
+        known = newest(read_fact(*found) for found in FACT.findall(told))
+        said = say(shown, question.answer_knowing(known), 2, first=False, known=known)
+        return said.reply(tuple("ABCDEF"[: len(texts)]))
+
+    return Scripted(reply)
+
+
+def read_fact(name: str, of: str, number: str, year: str) -> Fact:
+    return Fact(name, int(number), of, int(year) if year else None)
+
+
+def test_who_combines_what_is_heard_and_recalled_is_right_in_debates_alone() -> None:
+    cases = hidden_cases(6, 10)
+    with Arms(bundled_judge.model_path(), 6, reasoner([case.question for case in cases])) as arms:
+        found = hidden_profile(arms, 10)
+    assert found["recalled"]["share"] >= 0.5
+    assert 0.5 <= found["debate"]["share"] <= found["recalled"]["share"]
+    for arm in ("silent", "single", "shuffled", "without_comments"):
+        assert found[arm]["share"] == 0
+        assert found[arm]["ties_shared"]["mean"] == pytest.approx(found["chance"], abs=0.15)
+    assert found["single_all"]["share"] >= 0.3
+    assert found["debate_minus_silent"]["mean"] == found["debate"]["share"]
+    assert set(found["by_shape"]) == set(SPLIT)
+    assert found["failed"] == 0
+
+
+def test_who_prefers_the_newer_fact_is_right_once_it_is_told() -> None:
+    cases = misled_cases(7, 10)
+    with Arms(bundled_judge.model_path(), 7, reasoner([case.question for case in cases])) as arms:
+        found = misled(arms, 10)
+    assert found["debate"]["share"] >= 0.5
+    assert found["silent"]["share"] == 0
+
+
 def test_of_a_turn_whose_words_are_unheard_the_scores_are_shown_alone(tmp_path: Path) -> None:
     templates = Templates(mute_templates(tmp_path))
     turn = {
@@ -168,10 +218,10 @@ def evaluation(scores: list[float], *, n_heard: int = 2, **more: Any) -> Evaluat
     """An evaluation of these scores by agents that gave these scores, too."""
     cells = np.array([[score] * 3 for score in scores])
     labels = {"ABCDEF"[j]: j for j in range(len(scores))}
-    said = [
+    said = tuple(
         Turn(round=0, agent=name, labels=labels, scores=cells, overall="said", comments=("",) * len(scores))
         for name in PERSONAS[:n_heard]
-    ]
+    )
     given: dict[str, Any] = {"selected": None, "agents": PERSONAS[:n_heard], "transcript": Transcript(said)}
     return Evaluation(
         task_id="task",
