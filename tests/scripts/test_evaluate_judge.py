@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from dataclasses import replace
@@ -13,8 +14,9 @@ import numpy as np
 import pytest
 from judging.arms import Arms
 from judging.facts import Fact, is_held_out, newest
+from judging.harder import harder, known_facts
 from judging.hidden import hidden_profile, misled, mute_templates
-from judging.limits import is_told
+from judging.limits import is_told, outside
 from judging.measuring import tie_share
 from judging.outside import outside_task
 from judging.outside_held_out import NEAR, OUTSIDE, Family, draw
@@ -240,6 +242,28 @@ def test_a_foreign_task_is_told_where_all_abstained_and_not_where_somebody_gave_
     assert not is_told(evaluation([nan, nan], n_heard=0))
 
 
+def guarded(call: Call) -> str:
+    """A judge that gives the middle of the scale, and abstains where it is asked about money or a third."""
+    shown = call.messages[1]["content"]
+    labels = re.findall(r"<\|candidate\|>(\w) ", shown)
+    scores = dict.fromkeys(("accuracy", "relevance", "completeness"), 5)
+    is_foreign = "currency" in shown or "third" in shown
+    candidates = None if is_foreign else {label: {"comment": "said", "scores": scores} for label in labels}
+    return json.dumps({"overall": "said", "candidates": candidates})
+
+
+def test_foreign_tasks_are_counted_by_family_and_tasks_of_the_world_that_miss_a_score() -> None:
+    inside = [evaluation([5.0, float("nan")], selected=0), evaluation([5.0, 4.0], selected=0)]
+    with Arms(bundled_judge.model_path(), 1, Scripted(guarded)) as arms:
+        found = outside(arms, 120, inside)
+    assert found["inside"]["share"] == 0.5
+    for part, families, own in (("outside", OUTSIDE, "capitals"), ("near_misses", NEAR, "halves")):
+        told = found[f"{part}_by_family"]
+        assert set(told) == {family.name for family in families}
+        assert {name for name, share in told.items() if share} == {own}
+        assert found[part]["n"] == 120
+
+
 # ---- small worlds
 
 
@@ -291,3 +315,20 @@ def test_the_constant_predictor_says_what_is_most_often_right() -> None:
     items = [Judged("k", "x", ("a", "b"), (True, False)), Judged("k", "x", ("a", "b"), (True, False))]
     assert constant("value", items) == 0.5
     assert constant("vote", items) == 1.0
+
+
+# ---- the harder mixture
+
+
+def test_a_harder_question_has_two_nearly_right_candidates_beside_the_right_one_and_a_name_has_one_number() -> None:
+    made = harder(1, 200)
+    for question, _ in made:
+        right = int(question.answer)
+        near = [abs(int(reply.value) - right) <= 20 for reply in question.replies if reply.value]
+        assert len(question.replies) == 4
+        assert sum(near) == 3
+        assert question.replies[question.best].value == question.answer
+        assert question.kind == "rule" or min(question.numbers) >= 100
+    facts = known_facts(made)
+    assert len({fact.name for fact in facts}) == len(facts)
+    assert {is_known for question, is_known in made if question.kind == "rule"} == {True, False}
