@@ -214,8 +214,9 @@ EMBEDDERS = Registry(
     "embedder",
     None,
     """
-    minilm  | debate.memory.embedders.minilm:MiniLM | all-MiniLM-L6-v2 on numpy
-    hashing | debate.memory.embedders.hashing:HashingEmbedder | hashed words; needs no model
+    minilm    | debate.memory.embedders.minilm:MiniLM | all-MiniLM-L6-v2 on numpy
+    hashing   | debate.memory.embedders.hashing:HashingEmbedder | hashed words; needs no model
+    hashing-1 | debate.memory.embedders.hashing:HashingEmbedder.first | the same, as version 0.1.0 hashed them
     """,
 )
 INDEXES = Registry(

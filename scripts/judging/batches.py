@@ -108,9 +108,7 @@ class Encoder:
         """The text of some tokens."""
         return cast("str", self.tokenizer.decode(list(ids)))
 
-    def row(
-        self, sample: Sample | Asked, forms: tuple[str, ...] = OTHERS
-    ) -> tuple[Row, dict[str, list[list[int]]]]:
+    def row(self, sample: Sample | Asked, forms: tuple[str, ...] = OTHERS) -> tuple[Row, dict[str, list[list[int]]]]:
         """The prompt and all that is to follow it, and where in it the learnt tokens of each text are, by form.
 
         forms: those that are wanted beside the named one.
@@ -152,7 +150,9 @@ class Encoder:
         ]
         names = {fact.name for fact in facts}
         facts += [Fact(name, draw_number(random, name, 2, 19, False)) for name in others if name not in names]
-        return [token for fact in random.sample(facts, len(facts)) for token in (*self._memory, *self._encode(fact.text))]
+        return [
+            token for fact in random.sample(facts, len(facts)) for token in (*self._memory, *self._encode(fact.text))
+        ]
 
     def verdicts(self, random: Random, length: int) -> Row:
         """About `length` tokens of replies without their prompts, of which the verdicts are learnt."""
@@ -219,14 +219,15 @@ def batches(encoder: Encoder, random: Random, n_tokens: int, progress: Callable[
             width = next(width for width in WIDTHS if len(row.ids) <= width)
             rows = by_width[width]
             rows.append(row)
-            if len(rows) == n_tokens // width:
+            if len(rows) >= n_tokens // width:
                 made.append(padded(rows, width))
                 by_width[width] = []
         n_all = len(made) / (1 - mixed.working - mixed.verdicts)
         for drill, part in ((encoder.drill, mixed.working), (encoder.verdicts, mixed.verdicts)):
             for _ in range(round(n_all * part)):
-                rows = [drill(random, WIDTHS[1] - 60) for _ in range(n_tokens // WIDTHS[1])]
-                made.append(padded([row for row in rows if len(row.ids) <= WIDTHS[1]], WIDTHS[1], n_tokens // WIDTHS[1]))
+                n = max(1, n_tokens // WIDTHS[1])
+                rows = [drill(random, WIDTHS[1] - 60) for _ in range(n)]
+                made.append(padded([row for row in rows if len(row.ids) <= WIDTHS[1]], WIDTHS[1], n))
         random.shuffle(made)
         yield from made
 
@@ -249,7 +250,7 @@ def _plain(question: Question) -> Question:
 
 def padded(rows: list[Row], width: int = 0, n: int = 0) -> Batch:
     """Rows as one batch, of at least some width and number of rows."""
-    width, n = max(width, *(len(row.ids) for row in rows)), max(n, len(rows))
+    width, n = max([width, *(len(row.ids) for row in rows)]), max(n, len(rows))
     ids = np.zeros((n, width), dtype=np.int64)
     weights = np.zeros((n, width), dtype=np.float32)
     before = np.tile(np.arange(-1, width - 1), (n, 1))

@@ -20,7 +20,8 @@ FIRST = (
     "ked",
 )  # fmt: skip
 LAST = (
-    "zz", "bb", "mb", "b", "z", "og", "ug", "ax", "ix", "ox", "ar", "or", "ur", "olv", "umb", "arg", "ibb", "odd", "uff",
+    "zz", "bb", "mb", "b", "z", "og", "ug", "ax", "ix", "ox", "ar", "or", "ur", "olv", "umb", "arg", "ibb", "odd",
+    "uff",
 )  # fmt: skip
 """Syllables of names. Each is one token, whatever stands around it, so that a name is read as two."""
 _ODD = ("blorp", "glim", "zorn", "quax", "fendle", "trosk", "wibble", "narp", "plim", "dask", "gurn", "mofet")
@@ -57,6 +58,16 @@ def draw_name(random: Random) -> str:
     return random.choice(_ODD) if kind < 0.1 else random.choice(FIRST) + random.choice(LAST)
 
 
+def draw_names(random: Random, n: int, held_out: bool) -> list[str]:
+    """Different names, each of which has two numbers from 2 to 9 or more of the side that is asked for."""
+    found: dict[str, None] = {}
+    while len(found) < n:
+        name = draw_name(random)
+        if sum(is_held_out(name, number) == held_out for number in range(2, 10)) > 1:
+            found[name] = None
+    return list(found)
+
+
 def look_alike(random: Random, name: str) -> str:
     """Another name that begins or ends as a name does."""
     for first in random.sample(FIRST, len(FIRST)):
@@ -74,9 +85,9 @@ def is_held_out(name: str, number: int) -> bool:
 
 
 def draw_number(random: Random, name: str, low: int, high: int, held_out: bool, other_than: int = 0) -> int:
-    """A number that the name may count as; where there is none of the side that is asked for, any."""
+    """A number that the name may count as, of a side that has one for it; see `draw_names`."""
     every = [number for number in range(low, high + 1) if number != other_than]
-    return random.choice([number for number in every if is_held_out(name, number) == held_out] or every)
+    return random.choice([number for number in every if is_held_out(name, number) == held_out])
 
 
 def number_of(name: str, known: Facts) -> int | None:

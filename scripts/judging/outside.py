@@ -56,7 +56,7 @@ _WORDS = tuple(
     twenty two type under unit until up us use usual valley value vary verb very view village visit voice vowel wait
     walk wall want war warm was wash watch water wave way we wear weather week weight well went were west what wheel
     when where whether which while white who whole whose why wide wife wild will win wind window wing winter wire wish
-    with woman women wonder wood word work world would write written wrong yard year yellow yes yet you young""".split()
+    with woman women wonder wood word work world would write written wrong yard year yellow yes yet you young""".split()  # noqa: SIM905
 )
 _OPENERS = (
     "What is the {}", "Who {}", "Why is {}", "How do I {}", "Write a {}", "Explain {}", "Which {}", "Tell me about {}",

@@ -1,7 +1,8 @@
-"""Samples of the judges that are asked one short question: what a candidate is worth, which is better, what a step is worth.
+"""Samples of judges that are asked one short question: what a candidate or a step is worth, or which one is better.
 
 The worlds are those of the papers in small: sorting, set intersection and counting keywords (Besta et al. 2023), the
-Game of 24 (Yao et al. 2023) with two or three numbers left, and sums that are made step by step. Knows nothing of tokens.
+Game of 24 (Yao et al. 2023) with two or three numbers left, and sums that are made step by step. Knows nothing of
+tokens.
 """
 
 from __future__ import annotations
@@ -77,7 +78,9 @@ def _value_24(random: Random) -> Asked:
     x, move, left = game_of_24(random, left=2 if random.random() < 0.85 else 3)
     solved = reaches_24(left)
     said = _tried(left) if len(left) == 2 else "three left"
-    return _valued(Task(x, [move, "-"]), move, f"{said},{'24' if solved else 'no 24'}", 9 * solved, f"24 of {len(left)}")
+    return _valued(
+        Task(x, [move, "-"]), move, f"{said},{'24' if solved else 'no 24'}", 9 * solved, f"24 of {len(left)}"
+    )
 
 
 def _valued(task: Task, text: str, said: str, worth: int, kind: str) -> Asked:
@@ -100,7 +103,11 @@ def game_of_24(random: Random, left: int = 2) -> tuple[str, str, tuple[int, ...]
         move = random.choice(moves)
         made = int(move.split("=")[1])
         numbers = random.sample([made, *rest], left)
-        if 0 < made < 73 and reaches_24(numbers) == wanted and (wanted or left > 2 or random.random() < 0.5 or made < 25):
+        if (
+            0 < made < 73
+            and reaches_24(numbers) == wanted
+            and (wanted or left > 2 or random.random() < 0.5 or made < 25)
+        ):
             shown = " ".join(map(str, random.sample([a, b, *rest], left + 1)))
             return f"24 from {shown}?", f"{move} (left: {' '.join(map(str, numbers))})", tuple(numbers)
 
@@ -193,7 +200,9 @@ def make_step(random: Random, n: int | None = None, wrong: bool | None = None) -
         text, why = f"{before}+{other}={before + other}", f"next is {number}, not {other}"
     else:
         why += ", holds"
-    return Step(f"Total of {' '.join(map(str, numbers))}?", tuple(steps[:n]), text, f"next is {number}; {why}", not wrong)
+    return Step(
+        f"Total of {' '.join(map(str, numbers))}?", tuple(steps[:n]), text, f"next is {number}; {why}", not wrong
+    )
 
 
 def _json(**members: Any) -> str:

@@ -64,7 +64,9 @@ def form_of(labels: tuple[str, ...]) -> ReplyForm:
 def judge_profile(agents: tuple[str, ...] = PERSONAS[:3]) -> Profile:
     """The profile that the judge is trained with, of some of its agents in some order."""
     profile = load_profile("judge")
-    by_name = {persona.name: persona for persona in (*profile.personas, replace(EXPERT, memory=profile.personas[0].memory))}
+    by_name = {
+        persona.name: persona for persona in (*profile.personas, replace(EXPERT, memory=profile.personas[0].memory))
+    }
     return replace(profile, personas=tuple(by_name[name] for name in agents))
 
 
@@ -213,7 +215,9 @@ def labels_of(question: Question) -> tuple[str, ...]:
 def as_task(question: Question, task_id: str | None = None) -> Task:
     """The question as the engine takes it."""
     candidates = [Candidate(reply.text) for reply in question.replies]
-    metadata = {"kind": question.kind, "level": question.level} | ({"best": question.best} if question.best >= 0 else {})
+    metadata = {"kind": question.kind, "level": question.level} | (
+        {"best": question.best} if question.best >= 0 else {}
+    )
     return Task(question.x, candidates, id=task_id, metadata=metadata)
 
 

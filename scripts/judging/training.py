@@ -47,6 +47,8 @@ class Plan:
     threads: int = 2
     start: Path | None = None
     """Folder of a model that is taught on, with its tokenizer, instead of a new one."""
+    compiled: bool = True
+    """Whether steps are compiled: half a minute per length of rows, and then steps are faster by half."""
 
 
 def make_model(tokenizer: Any, plan: Plan) -> Any:
@@ -122,7 +124,7 @@ def train(plan: Plan, is_stopped: Callable[[], bool] = lambda: False) -> None:
     _say(f"{sum(p.numel() for p in model.parameters()):,} parameters, {len(tokenizer)} tokens, from step {step}")
     queue, shared = in_background(str(plan.folder), f"train-{plan.seed}-{step}", plan.tokens)
     encoder, started, saved, losses = Encoder(tokenizer), time.monotonic() - spent, time.monotonic(), list[float]()
-    core = torch.compile(_core(model), dynamic=False)
+    core = torch.compile(hidden_states(model), dynamic=False) if plan.compiled else hidden_states(model)
     while not is_stopped() and (progress := _progress(plan, step, time.monotonic() - started)) < 1:
         shared.value = progress
         for group in optimizer.param_groups:
@@ -151,7 +153,7 @@ def _step(model: Any, core: Any, optimizer: Any, batch: Batch, device: str) -> f
     torch: Any = import_module("torch")
     ids, weights, before, sees, depth = (torch.from_numpy(each).to(device) for each in batch)
     with torch.autocast(device, dtype=torch.bfloat16):  # half the time on a CPU that has its instructions
-        hidden = core(ids, _mask(sees), depth)  # (B, T, H)
+        hidden = core(ids, sees, depth)  # (B, T, H)
         rows, places = (weights > 0).nonzero(as_tuple=True)
         weight = weights[rows, places]
         logits = model.lm_head(hidden[rows, before[rows, places]])
@@ -164,22 +166,16 @@ def _step(model: Any, core: Any, optimizer: Any, batch: Batch, device: str) -> f
     return float(loss.item())
 
 
-def _core(model: Any) -> Callable[[Any, Any, Any], Any]:
+def hidden_states(model: Any) -> Callable[[Any, Any, Any], Any]:
     """The last hidden states (B, T, H) of rows that are trees: each token attends to those on its way to the root."""
 
-    def hidden_states(ids: Any, mask: Any, depth: Any) -> Any:
-        return model.model(
-            input_ids=ids, attention_mask=mask, position_ids=depth, use_cache=False
-        ).last_hidden_state
+    def of_rows(ids: Any, sees: Any, depth: Any) -> Any:
+        torch: Any = import_module("torch")
+        mask = torch.zeros(sees.shape, device=sees.device).masked_fill_(~sees, torch.finfo(torch.float32).min)
+        attends = mask[:, None]  # (B, 1, T, T), added to the attention's logits
+        return model.model(input_ids=ids, attention_mask=attends, position_ids=depth, use_cache=False).last_hidden_state
 
-    return hidden_states
-
-
-def _mask(sees: Any) -> Any:
-    """What is added to the attention's logits (B, 1, T, T): nothing where a token is seen."""
-    torch: Any = import_module("torch")
-    mask = torch.zeros(sees.shape, device=sees.device)
-    return mask.masked_fill_(~sees, torch.finfo(torch.float32).min)[:, None]
+    return of_rows
 
 
 def held_out(model: Any, encoder: Encoder, device: str, n: int) -> dict[str, float]:
@@ -195,7 +191,7 @@ def held_out(model: Any, encoder: Encoder, device: str, n: int) -> dict[str, flo
         row, places = encoder.row(sample)
         ids, _, _, sees, depth = (torch.from_numpy(each).to(device) for each in padded([row]))
         with torch.no_grad():
-            logits = model.lm_head(_core(model)(ids, _mask(sees), depth)[0])  # (T, V)
+            logits = model.lm_head(hidden_states(model)(ids, sees, depth)[0])  # (T, V)
 
         def is_right(place: int, row: Row = row, logits: Any = logits) -> bool:
             guesses = logits[row.before[place]].clone()

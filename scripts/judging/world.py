@@ -14,7 +14,7 @@ from itertools import accumulate, zip_longest
 from random import Random
 from typing import Literal
 
-from judging.facts import Fact, Facts, Terms, draw_name, draw_number, number_of, statement
+from judging.facts import Fact, Facts, Terms, draw_names, draw_number, number_of, statement
 
 Kind = Literal["add", "sub", "max", "sort", "rule", "hidden", "common", "count", "outside"]
 Level = Literal["easy", "hard"]
@@ -191,7 +191,7 @@ def _row(numbers: Sequence[object]) -> str:
 
 
 def _rule(random: Random, held_out: bool, _: object) -> Question:
-    name, b = draw_name(random), random.randint(1, 30)
+    [name], b = draw_names(random, 1, held_out), random.randint(1, 30)
     number = draw_number(random, name, 2, 19, held_out)
     return _of_terms(random, "rule", ((1, name), (b, "")), (Fact(name, number),))
 
@@ -202,7 +202,7 @@ SHAPES = ("two", "times", "three", "chain", "chain of three", "dated")
 
 def _hidden(random: Random, held_out: bool, shape: str | None) -> Question:
     shape = shape or random.choices(SHAPES, (4, 3, 2, 3, 1, 3))[0]
-    names = list(dict.fromkeys(draw_name(random) for _ in range(9)))[:3]
+    names = draw_names(random, 3, held_out)
     numbers = [draw_number(random, name, 2, 9, held_out) for name in names]
     first, second, third = names
     plain = tuple(map(Fact, names, numbers))
@@ -231,7 +231,9 @@ def _hidden(random: Random, held_out: bool, shape: str | None) -> Question:
 
 
 def _of_terms(random: Random, kind: Kind, terms: Terms, facts: tuple[Fact, ...]) -> Question:
-    parts = [(str(multiple) if not name else f"{multiple} {name}" if multiple > 1 else name) for multiple, name in terms]
+    parts = [
+        (str(multiple) if not name else f"{multiple} {name}" if multiple > 1 else name) for multiple, name in terms
+    ]
     x = random.choice(("+".join(parts) + "?", f"What is {' + '.join(parts)}?"))
     asked = Question(x, kind, "easy", (), "", terms=terms, facts=facts)
     answer = asked.answer_knowing({fact.name: fact for fact in facts})

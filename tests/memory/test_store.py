@@ -22,6 +22,7 @@ from debate.errors import ConfigError, StoreError
 from debate.memory import HashingEmbedder, MemoryStore, RecallRequest
 from debate.memory.database import SCHEMA, Base, Database
 from debate.memory.indexes.router import IndexChoice
+from debate.memory.store import open_memory
 from tests.memory.oracle import NOW, Directions
 from tests.required import required_module
 
@@ -198,13 +199,14 @@ def test_a_database_of_a_newer_version_is_refused(tmp_path: Path) -> None:
 def test_a_store_of_version_0_1_0_is_opened_and_recalls_the_same(tmp_path: Path) -> None:
     shutil.copy(DATA / "memory-0.1.0.sqlite", tmp_path / "m.sqlite")
     expected = json.loads((DATA / "memory-0.1.0.json").read_text())
-    with MemoryStore(tmp_path / "m.sqlite", "hashing", "exact") as store:
+    url = f"sqlite:///{tmp_path / 'm.sqlite'}"
+    with open_memory(url, index="exact") as store:
         assert store.collections() == expected["collections"]
         assert store.verify().is_ok
         found = [asdict(each) for each in store.recall("general/Critic", "units and sums", k=3, now=NOW)]
         assert found == expected["recalled"]
         store.add("general/Critic", "A new one.")
-    with MemoryStore(tmp_path / "m.sqlite", "hashing", "exact") as store:
+    with MemoryStore(url, "hashing-1", "exact") as store:
         assert store.collections() == {**expected["collections"], "general/Critic": 4}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -11,10 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from judging.batches import Encoder, Row, padded
+from judging.facts import FIRST, LAST, Fact, draw_name, is_held_out, look_alike, needed, newest
 from judging.measuring import difference, paired, share
-from judging.samples import FORM, LABELS, judge_profile, make_sample
-from judging.talk import Style, say
-from judging.world import KINDS, Question, make_question, wrong_answer
+from judging.outside import outside_task
+from judging.questions import game_of_24, make_asked, make_step, reaches_24
+from judging.samples import Sample, as_task, judge_profile, make_sample
+from judging.talk import OUTSIDE, Style, say
+from judging.world import DEBATED, KINDS, SHAPES, Question, make_question, wrong_answer
 
 from debate import bundled_judge
 from debate.flow import Segment
@@ -47,19 +51,37 @@ def test_exactly_one_candidate_is_best_and_its_answer_is_right(seed: int) -> Non
         assert totals.count(max(totals)) == 1
 
 
-@given(SEEDS)
-def test_answers_are_right_by_another_way_of_computing(seed: int) -> None:
-    question = question_of(seed)
+def worth(name: str, facts: dict[str, Fact]) -> int:
+    return facts[name].number + (worth(facts[name].of, facts) if facts[name].of else 0)
+
+
+def by_hand(question: Question) -> str:
+    """The answer by another way of computing."""
     numbers = list(question.numbers)
-    computed = {
-        "add": lambda: str(sum(numbers)),
-        "rule": lambda: str(sum(numbers)),
-        "sub": lambda: str(numbers[0] - numbers[1]),
-        "max": lambda: str(sorted(numbers)[-1]),
-        "sort": lambda: " ".join(map(str, sorted(numbers))),
-    }[question.kind]()
-    assert question.answer == computed
-    for number in numbers if question.rule is None else numbers[1:]:
+    match question.kind:
+        case "add":
+            return str(sum(numbers))
+        case "sub":
+            return str(numbers[0] - numbers[1])
+        case "max":
+            return str(sorted(numbers)[-1])
+        case "sort":
+            return " ".join(map(str, sorted(numbers)))
+        case "common":
+            first, second = question.rows
+            return " ".join(each for each in first if second.count(each)) or "none"
+        case "count":
+            return str(sum(each == question.rows[0][0] for each in question.rows[1]))
+        case _:
+            facts = {fact.name: fact for fact in question.facts}
+            return str(sum(times * (worth(name, facts) if name else 1) for times, name in question.terms))
+
+
+@given(SEEDS, st.sampled_from(KINDS))
+def test_answers_are_right_by_another_way_of_computing(seed: int, kind: Any) -> None:
+    question = make_question(Random(seed), kind)
+    assert question.answer == by_hand(question)
+    for number in question.numbers[1:]:
         assert str(number) in question.x
 
 
@@ -68,14 +90,16 @@ def test_working_ends_in_the_answer_and_every_column_of_a_right_one_holds(seed: 
     question = question_of(seed)
     working = question.working(question.answer)
     assert working.endswith(question.answer)
-    for column in working.split("; ")[-1].split(","):
+    for column in working.split("; ")[-1].replace(";", ",").split(","):
         left, equals, right = column.partition("=")
         if equals:
             assert _column(left) == int(right)
 
 
 def _column(left: str) -> int:
-    """`7+8+1` or `12-8-1`, added up."""
+    """`7+8+1`, `12-8-1` or `3*4`, worked out."""
+    if "*" in left:
+        return math.prod(map(int, left.split("*")))
     return sum(map(int, left.replace("-", "+-").split("+")))
 
 
@@ -89,7 +113,8 @@ def test_a_mistaken_working_ends_in_the_mistaken_answer(seed: int) -> None:
 
 def test_all_kinds_and_both_levels_occur() -> None:
     made = [question_of(seed) for seed in range(300)]
-    assert {question.kind for question in made} == set(KINDS)
+    assert {question.kind for question in made} == {*DEBATED, "rule", "hidden"}
+    assert {len(question.replies) for question in made} == {2, 3, 4, 5, 6}
     assert {question.level for question in made} == {"easy", "hard"}
     assert {reply.style for question in made for reply in question.replies} == {"plain", "padded", "hedged", "off"}
 
@@ -98,17 +123,143 @@ def test_the_same_seed_makes_the_same_questions() -> None:
     assert question_of(7) == question_of(7)
 
 
+# ---- names that count as numbers
+
+
+@given(SEEDS, st.sampled_from(SHAPES))
+def test_who_lacks_one_of_the_facts_cannot_answer_and_says_which(seed: int, shape: str) -> None:
+    question = make_question(Random(seed), "hidden", shape=shape)
+    for lacking in question.facts:
+        known = {fact.name: fact for fact in question.facts if fact != lacking}
+        assert question.answer_knowing(known) is None
+        assert " unknown" in question.working(None, known)
+    every = {fact.name: fact for fact in question.facts}
+    assert set(needed(question.terms, every)) == set(every)
+    assert question.answer_knowing(every) == question.answer
+
+
+@given(SEEDS)
+def test_a_stale_fact_leads_to_a_candidate_that_is_wrong(seed: int) -> None:
+    question = make_question(Random(seed), "hidden", shape="dated", n=4)
+    [old], [new] = question.stale, question.facts
+    assert newest([new, old]) == newest([old, new]) == {new.name: new}
+    misled = question.answer_knowing({old.name: old})
+    assert misled != question.answer
+    assert misled in [reply.value for reply in question.replies]
+
+
+@given(SEEDS, st.booleans())
+def test_no_pair_of_a_name_and_a_number_is_both_trained_on_and_measured_with(seed: int, held_out: bool) -> None:
+    question = make_question(Random(seed), "hidden", held_out=held_out)
+    for fact in (*question.facts, *question.stale):
+        assert is_held_out(fact.name, fact.number) == held_out
+
+
+def test_a_fifth_of_the_pairs_is_held_out() -> None:
+    pairs = [is_held_out(first + last, number) for first in FIRST for last in LAST for number in range(2, 20)]
+    assert sum(pairs) / len(pairs) == pytest.approx(0.2, abs=0.02)
+
+
+@given(SEEDS)
+def test_a_look_alike_is_another_name(seed: int) -> None:
+    name = draw_name(Random(seed))
+    assert look_alike(of(seed), name) != name
+
+
 # ---- samples
+
+
+def debated(seed: int) -> Sample:
+    """A sample of a turn in which the agent does not abstain."""
+    random = Random(seed)
+    while not (sample := make_sample(random)).said.comments:
+        pass
+    return sample
 
 
 @given(SEEDS)
 def test_an_ideal_reply_is_what_the_engine_asks_for(seed: int) -> None:
     sample = make_sample(Random(seed))
-    parsed = FORM.read(sample.reply)
-    assert [len(row) for row in parsed.scores] == [3] * 4
-    reply = json.loads(sample.reply)
-    assert len(reply["overall"]) <= 60
-    assert all(len(each["comment"]) <= 40 for each in reply["candidates"].values())
+    parsed = sample.form.read(sample.reply)
+    assert [len(row) for row in parsed.scores] == [3] * len(sample.labels)
+    assert parsed.is_silent == (sample.kind == "outside")
+    asked = bundled_judge.settings_of("built-in")
+    assert len(parsed.overall) <= asked["overall_chars"]
+    assert all(len(comment) <= asked["comment_chars"] for comment in parsed.comments)
+
+
+@given(SEEDS)
+def test_an_agent_tells_only_facts_that_it_recalls_or_has_heard(seed: int) -> None:
+    sample = make_sample(Random(seed))
+    prompt = "".join(segment.text for block in sample.prompt.user for segment in block)
+    for told in sample.said.overall.split("; "):
+        if " is " in told:
+            assert told.split(",")[0] in prompt
+
+
+@given(SEEDS)
+def test_what_is_outside_of_the_world_is_abstained_from_whatever_it_looks_like(seed: int) -> None:
+    x, texts = outside_task(Random(seed))
+    assert 2 <= len(texts) <= 6
+    assert x.strip()
+    inside = make_question(Random(seed)).x
+    assert x != inside
+    assert OUTSIDE
+
+
+def test_a_question_is_a_task_whose_label_is_the_best_candidate() -> None:
+    question = next(q for q in map(question_of, range(100)) if q.best >= 0)
+    assert list(as_task(question).best) == [question.best]
+
+
+# ---- questions of other evaluators
+
+
+@given(SEEDS)
+def test_a_reply_to_a_short_question_is_the_json_that_its_evaluator_reads(seed: int) -> None:
+    asked = make_asked(Random(seed))
+    reply = json.loads(asked.reply)
+    assert isinstance(reply.pop("reasoning"), str)
+    [(key, value)] = reply.items()
+    match asked.kind.split()[0]:
+        case "value" | "24":
+            assert key == "value" and 0 <= value <= 10
+        case "step":
+            assert key == "score" and -100 <= value <= 100
+        case _:
+            assert key in ("ranking", "best", "better")
+
+
+@given(SEEDS, st.sampled_from([2, 3]))
+def test_a_position_of_the_game_of_24_is_what_its_move_leads_to(seed: int, left: int) -> None:
+    x, move, numbers = game_of_24(Random(seed), left)
+    before = sorted(map(int, x.removeprefix("24 from ").rstrip("?").split()))
+    made, shown = move.split(" (left: ")
+    operation, result = made.split("=")
+    first, sign, second = next(operation.partition(sign) for sign in "+-*" if sign in operation)
+    assert {"+": int(first) + int(second), "-": int(first) - int(second), "*": int(first) * int(second)}[sign] == int(
+        result
+    )
+    assert sorted([*numbers, int(first), int(second)]) == sorted([*before, int(result)])
+    assert tuple(map(int, shown.rstrip(")").split())) == numbers
+
+
+@pytest.mark.parametrize(
+    ("numbers", "reaches"), [((4, 6), True), ((5, 6), False), ((3, 3, 8, 8), True), ((1, 1, 1), False)]
+)
+def test_whether_24_can_be_reached_is_known(numbers: tuple[int, ...], reaches: bool) -> None:
+    assert reaches_24(numbers) == reaches
+
+
+@given(SEEDS)
+def test_a_step_is_right_where_it_takes_in_the_next_number_and_adds_up(seed: int) -> None:
+    step = make_step(Random(seed))
+    numbers = list(map(int, step.x.removeprefix("Total of ").rstrip("?").split()))
+    n = len(step.previous)
+    left, result = step.text.split("=")
+    before, number = map(int, left.split("+"))
+    holds = (before, number) == (sum(numbers[: n + 1]), numbers[n + 1]) and before + number == int(result)
+    assert holds == step.is_right
 
 
 @given(SEEDS)
@@ -117,7 +268,7 @@ def test_a_prompt_holds_the_question_and_candidates_as_content_never_as_ours(see
     segments: list[Segment] = [s for block in (*sample.prompt.system, *sample.prompt.user) for s in block]
     ours = "".join(segment.text for segment in segments if not segment.is_content)
     assert "<|input|>" in ours
-    assert ours.count("<|candidate|>") == 4
+    assert ours.count("<|candidate|>") == len(sample.labels)
     assert not any("<|" in segment.text for segment in segments if segment.is_content)
 
 
@@ -151,12 +302,12 @@ def way_to(row: Row, place: int) -> list[int]:
 @pytest.mark.vllm
 @pytest.mark.parametrize("seed", range(5))
 def test_of_a_turn_every_form_of_the_reply_is_learnt_and_its_end(encoder: Encoder, seed: int) -> None:
-    sample = make_sample(Random(seed))
+    sample = debated(seed)
     row, places = encoder.row(sample)
     styles: dict[str, Style] = {"named": "named", "compact": "compact", "comments": "none"}
     for form, style in styles.items():
         [found] = places[form]
-        assert encoder.decode([row.ids[n] for n in found]) == sample.said.reply(LABELS, style) + "<|im_end|>"
+        assert encoder.decode([row.ids[n] for n in found]) == sample.said.reply(sample.labels, style) + "<|im_end|>"
 
 
 @pytest.mark.vllm
@@ -164,12 +315,12 @@ def test_of_a_turn_every_form_of_the_reply_is_learnt_and_its_end(encoder: Encode
 def test_of_a_read_out_each_score_is_learnt_behind_the_tokens_that_the_engine_sends(
     encoder: Encoder, seed: int
 ) -> None:
-    sample = make_sample(Random(seed))
+    sample = debated(seed)
     row, places = encoder.row(sample)
     reply = ParsedReply(sample.said.overall, sample.said.comments, sample.said.scores)
     scores = [str(score) for scores in sample.said.scores for score in scores]
     for form, said in (("cells", reply), ("silent", None)):
-        for parts, score, found in zip(FORM.continuations(said), scores, places[form], strict=True):
+        for parts, score, found in zip(sample.form.continuations(said), scores, places[form], strict=True):
             assert encoder.decode([row.ids[n] for n in found]) == score
             assert encoder.decode(way_to(row, found[0])).endswith("assistant\n" + "".join(parts) + score)
 
@@ -181,13 +332,12 @@ def test_a_token_of_a_tree_is_guessed_as_if_its_text_stood_alone(encoder: Encode
     from judging.training import hidden_states
 
     model = transformers.AutoModelForCausalLM.from_pretrained(bundled_judge.model_path(), dtype=torch.float32)
-    row, places = encoder.row(make_sample(Random(3)))
+    row, places = encoder.row(debated(3))
     place = places["cells"][7][0]
     alone = Row.of(way_to(row, place)[:-1], [False] * (len(way_to(row, place)) - 1))
     with torch.no_grad():
         tree, line = (
-            hidden_states(model, *(torch.from_numpy(each) for each in (padded([one])[0], padded([one])[2])))[0]
-            for one in (row, alone)
+            hidden_states(model)(*(torch.from_numpy(padded([one])[n]) for n in (0, 3, 4)))[0] for one in (row, alone)
         )
     torch.testing.assert_close(tree[row.before[place]], line[-1], rtol=0, atol=1e-3)
 
@@ -221,6 +371,7 @@ def test_of_a_drill_of_verdicts_no_digit_is_learnt(encoder: Encoder, seed: int) 
 def test_of_a_drill_of_working_every_column_is_learnt(encoder: Encoder, seed: int) -> None:
     text = "".join(learnt(encoder, encoder.drill(Random(seed), 120)))
     assert "=" in text or "row" in text or "top" in text
+    assert "<|memory|>" not in text
     assert "<|input|>" not in text
 
 
@@ -252,7 +403,7 @@ def test_training_makes_a_checkpoint_and_goes_on_from_it(tmp_path: Path, capfd: 
     required_module("torch")
     from judging.training import Plan, train
 
-    small: dict[str, Any] = {"hidden": 32, "layers": 1, "tokens": 512, "threads": 1}
+    small: dict[str, Any] = {"hidden": 32, "layers": 1, "tokens": 512, "threads": 1, "compiled": False}
     train(Plan(tmp_path, steps=2, **small))
     train(Plan(tmp_path, steps=3, **small))
     said = capfd.readouterr().err

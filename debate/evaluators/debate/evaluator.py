@@ -211,8 +211,11 @@ class _Debate:
             return "time_budget"
         if None not in failures:
             return "failed"
-        if r + 1 >= settings.min_rounds and has_converged(self.cv[-1], settings.convergence):
-            return "converged"
+        if r + 1 >= settings.min_rounds:
+            if settings.convergence is not None and not any(failures) and np.isnan(self._matrices(r)).all():
+                return "abstained"  # and would again, for all that has been said
+            if has_converged(self.cv[-1], settings.convergence):
+                return "converged"
         if r + 1 < settings.rounds and settings.token_budget is not None and self.tokens >= settings.token_budget:
             return "token_budget"
         return None

@@ -50,7 +50,9 @@ class DebateSettings(PromptingEvaluator):
         is_hashable=False,
     )
     convergence: float | None = result_setting(
-        0.1, "Stop after a round whose CV is at most this; None never stops early.", ge=0
+        0.1,
+        "Stop after a round whose CV is at most this, or in which every agent abstained; None never stops early.",
+        ge=0,
     )
     over: Over = result_setting("agents", "Which coefficient of variation is taken; see `debate.convergence`.")
     min_rounds: int = result_setting(1, "The first round after which a debate may converge.", ge=1)

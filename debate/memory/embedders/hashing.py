@@ -22,11 +22,7 @@ from debate.types import FloatArray
 
 _WORD = re.compile(r"\w+")
 _TRIGRAM_SHARE = 0.5
-"""What all trigrams of a word add to the square of its length, beside the 1 of the word itself."""
-
-
-_HALF = 3
-"""Characters of a word that counts half."""
+"""What all trigrams of a word add to the square of its length, beside that of the word itself."""
 
 
 class HashingEmbedder:
@@ -34,15 +30,24 @@ class HashingEmbedder:
 
     Args:
         dimension: length of a vector; collisions become rarer with it.
+        half: characters of a word that counts half; 0 counts all words alike, as version 0.1.0 did.
     """
 
     is_reproducible = True
 
-    def __init__(self, dimension: int = 512) -> None:
+    def __init__(self, dimension: int = 1024, half: int = 6) -> None:
         if dimension < 8:
             raise ConfigError(f"must be at least 8, got {dimension}", field="dimension")
+        if half < 0:
+            raise ConfigError(f"must be at least 0, got {half}", field="half")
         self.dimension = dimension
-        self.id = f"hashing-2/{dimension}"
+        self.half = half
+        self.id = f"hashing-2/{dimension}/{half}" if half else f"hashing-1/{dimension}"
+
+    @classmethod
+    def first(cls) -> HashingEmbedder:
+        """The embedder of stores that version 0.1.0 made."""
+        return cls(512, half=0)
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Unit rows, one per text: (N, D)."""
@@ -56,18 +61,18 @@ class HashingEmbedder:
         words = Counter(_WORD.findall(unicodedata.normalize("NFKC", text).casefold()))
         # In a fixed order, so that the sums are the same to the last bit.
         for word, count in sorted(words.items()):
-            for feature, weight in _features(word):
+            for feature, weight in _features(word, self.half):
                 row[feature % self.dimension] += (1 if feature >> 63 else -1) * weight * count**0.5
         if not row.any():  # no words in it, or they cancelled each other
             row[_hashed(f"text {text}") % self.dimension] = 1.0
 
 
 @lru_cache(maxsize=65536)
-def _features(word: str) -> tuple[tuple[int, float], ...]:
+def _features(word: str, half: int) -> tuple[tuple[int, float], ...]:
     """The features of a word as 64-bit hashes, with their weights."""
     marked = f"<{word}>"
     trigrams = [marked[i : i + 3] for i in range(len(marked) - 2)]
-    weight = len(word) / (len(word) + _HALF)
+    weight = len(word) / (len(word) + half)
     share = weight * (_TRIGRAM_SHARE / len(trigrams)) ** 0.5
     return ((_hashed(f"word {word}"), weight), *((_hashed(f"part {each}"), share) for each in trigrams))
 

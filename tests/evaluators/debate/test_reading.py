@@ -324,16 +324,22 @@ def test_a_score_that_is_left_open_is_unscored_without_a_failure_and_not_asked_a
 @pytest.mark.parametrize("readout", ["reply", *READOUTS])
 def test_a_debate_in_which_all_abstain_is_no_failure_and_selects_nobody(readout: Any) -> None:
     judge = Recorder(lambda call: '{"overall": "I cannot tell.", "candidates": null}')
-    evaluation = debate(evaluator(panel(3), rounds=2, readout=readout, abstain=True), judge)
+    evaluation = debate(evaluator(panel(3), rounds=2, readout=readout, abstain=True, convergence=0.1), judge)
     assert not any(is_readout(call) for call in judge.calls)
     assert (evaluation.status, evaluation.error, evaluation.selected) == ("ok", None, None)
-    assert (evaluation.stop_reason, evaluation.rounds_run) == ("max_rounds", 2)
+    assert (evaluation.stop_reason, evaluation.rounds_run) == ("abstained", 1)
     assert np.isnan(evaluation.scores).all() and not evaluation.probabilities.any()
     assert evaluation.verdict([0]) == "unscored"
     assert "I cannot tell." in user_text(judge.calls[-1])
     assert check_evaluation(evaluation, task()) is evaluation
     if readout != "reply":
         assert evaluation.p_best is not None and not evaluation.p_best.any()
+
+
+def test_a_debate_that_never_stops_early_goes_on_when_all_abstain() -> None:
+    judge = Recorder(lambda call: '{"overall": "I cannot tell.", "candidates": null}')
+    evaluation = debate(evaluator(panel(3), rounds=2, convergence=None, abstain=True), judge)
+    assert (evaluation.stop_reason, evaluation.rounds_run) == ("max_rounds", 2)
 
 
 def test_a_cell_whose_likeliest_label_is_null_is_unscored_without_a_failure() -> None:

@@ -68,6 +68,7 @@ def test_names_stand_for_embedders() -> None:
     given_ = HashingEmbedder(16)
     assert embedder_named(given_) is given_
     assert isinstance(embedder_named("hashing"), HashingEmbedder)
+    assert embedder_named("hashing-1").id == "hashing-1/512"
     assert embedder_named("minilm").id == "all-MiniLM-L6-v2"
     with pytest.raises(ConfigError, match="'word2vec'") as caught:
         embedder_named("word2vec")
@@ -131,6 +132,18 @@ def test_every_text_has_a_unit_vector_whatever_stands_beside_it(texts: list[str]
     assert rows.shape == (len(texts), 64)
     assert np.allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-6)
     assert all(np.array_equal(row, embedder.embed([text])[0]) for row, text in zip(rows, texts, strict=True))
+
+
+def test_a_name_counts_more_than_a_number_that_two_texts_share() -> None:
+    rule, look_alike, number, query, candidate = HashingEmbedder().embed(
+        ["kelor is 7", "kelog is 9", "dask is 12", "What is kelor + 12?", "It is 12."]
+    )
+    assert max(rule @ query, rule @ candidate) > max(number @ query, number @ candidate)
+    assert max(rule @ query, rule @ candidate) > max(look_alike @ query, look_alike @ candidate)
+    rule, number, query, candidate = HashingEmbedder.first().embed(
+        ["kelor is 7", "dask is 12", "What is kelor + 12?", "It is 12."]
+    )
+    assert max(rule @ query, rule @ candidate) < max(number @ query, number @ candidate)
 
 
 def test_hashing_gives_the_same_bits_in_every_process() -> None:
