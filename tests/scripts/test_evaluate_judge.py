@@ -156,13 +156,13 @@ def test_who_combines_what_is_heard_and_recalled_is_right_in_debates_alone() -> 
     cases = hidden_cases(6, 10)
     with Arms(bundled_judge.model_path(), 6, reasoner([case.question for case in cases])) as arms:
         found = hidden_profile(arms, 10)
-    assert found["recalled"]["share"] >= 0.5
-    assert 0.5 <= found["debate"]["share"] <= found["recalled"]["share"]
+    assert found["recalled"]["share"] >= 0.7
+    assert found["debate"]["share"] >= 0.7
     for arm in ("silent", "single", "shuffled", "without_comments"):
-        assert found[arm]["share"] == 0
+        assert found[arm]["share"] <= 0.2  # a tie that a hedged or padded candidate breaks
         assert found[arm]["ties_shared"]["mean"] == pytest.approx(found["chance"], abs=0.15)
     assert found["single_all"]["share"] >= 0.3
-    assert found["debate_minus_silent"]["mean"] == found["debate"]["share"]
+    assert found["debate_minus_silent"]["interval"][0] > 0.3
     assert set(found["by_shape"]) == set(SPLIT)
     assert found["failed"] == 0
 
