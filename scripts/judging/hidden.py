@@ -15,7 +15,8 @@ from judging.arms import Arms, hits, remembering
 from judging.measuring import mean_of, paired, share, tie_share
 from judging.profiles import Case, collection, hidden_cases, memories, misled_cases, shuffled
 from judging.samples import judge_profile
-from judging.talk import PERSONAS
+from judging.talk import PERSONAS, say
+from judging.world import Question
 
 _TURN = (
     "<|turn|>{{ agent }} {{ round }}:{% for candidate in candidates %}<|of|>{{ candidate.label }}"
@@ -102,6 +103,7 @@ def _figures(cases: Sequence[Case], found: dict[str, list[Evaluation]]) -> dict[
     return {
         "tasks": len(cases),
         "chance": round(sum(1 / len(q.replies) for q in questions) / max(len(cases), 1), 4),
+        "unknowing": mean_of([unknowing(q) for q in questions]),
         **{arm: share(right[arm]) | {"ties_shared": mean_of(ties[arm])} for arm in found},
         **{f"debate_minus_{arm}": paired(right["debate"], right[arm]) for arm in against},
         "by_shape": _by(cases, right, lambda case: case.shape),
@@ -109,6 +111,16 @@ def _figures(cases: Sequence[Case], found: dict[str, list[Evaluation]]) -> dict[
         "recalled": share(_recalled(cases, found["debate"])),
         "failed": sum(each.status != "ok" for evaluations in found.values() for each in evaluations),
     }
+
+
+def unknowing(question: Question) -> float:
+    """What an ideal judge that knows no fact is worth: style alone tells it candidates apart, and ties are shared."""
+    totals = [accuracy + (relevance + completeness) / 2 for accuracy, relevance, completeness in _open_scores(question)]
+    return tie_share([j for j, total in enumerate(totals) if total == max(totals)], question.best)
+
+
+def _open_scores(question: Question) -> tuple[tuple[int, ...], ...]:
+    return say(question, None, 2, first=False, known={}).scores
 
 
 def _by(cases: Sequence[Case], right: dict[str, list[bool]], key: Callable[[Case], str]) -> dict[str, dict[str, Any]]:
