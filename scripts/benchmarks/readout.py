@@ -38,16 +38,16 @@ from random import Random
 from typing import Any, cast
 
 import numpy as np
-from judging.harder import harder
+from judging.arms import remembering
+from judging.harder import harder, known_facts
 from judging.measuring import mean_of, paired, ratio_of, share
 from judging.samples import as_task, judge_profile
-from judging.world import WORDS, Question, rule_text
+from judging.world import Question
 
 from debate import DebateEvaluator, Engine, Evaluation, bundled_judge
 from debate.backends.base import Backend
 from debate.flow import Call, Completion
 from debate.memory import HashingEmbedder, MemoryStore
-from debate.profiles import MemorySettings
 from debate.types import Sampling
 
 ARMS: dict[str, dict[str, Any]] = {
@@ -137,9 +137,7 @@ class Comparison:
     def __init__(self, options: argparse.Namespace, backend: Callable[[], Backend]) -> None:
         self.options = options
         self._backend = backend
-        random = Random(f"rules-{options.seed}")
-        self.counts = {word: random.randint(2, 19) for word in WORDS}
-        self.questions = harder(options.seed, options.tasks, self.counts)
+        self.questions = harder(options.seed, options.tasks)
         self.outcomes: list[Outcome] = []
         self.blocks: list[Block] = []
         self.tables: dict[str, list[str]] = {}
@@ -215,9 +213,9 @@ class Comparison:
 
     def _evaluator(self, settings: Mapping[str, Any], knows: bool, *, is_alone: bool) -> DebateEvaluator:
         profile = judge_profile()
-        personas = profile.personas[-1:] if is_alone else profile.personas
-        memory = MemorySettings(k=1, collections=(_COLLECTION,)) if knows else None
-        profile = replace(profile, personas=tuple(replace(one, memory=memory) for one in personas))
+        profile = replace(profile, personas=profile.personas[-1:]) if is_alone else profile
+        if knows:  # otherwise each has a memory of its own, which is empty
+            profile = remembering(profile, lambda _: (_COLLECTION,))
         settings = {"rounds": self.options.rounds, **settings}
         return bundled_judge.evaluator(self.options.model, **settings, profile=profile)
 
@@ -225,7 +223,7 @@ class Comparison:
     def _engine(self, seed: int) -> Generator[tuple[Engine, Grammarless]]:
         backend = Grammarless(self._backend())
         with MemoryStore("sqlite://", HashingEmbedder(), "exact") as memory:
-            memory.add(_COLLECTION, [rule_text(word, number) for word, number in self.counts.items()])
+            memory.add(_COLLECTION, [fact.text for fact in known_facts(self.questions)])
             with Engine(cast("Backend", backend), memory, seed=seed) as engine:
                 yield engine.start(), backend
 

@@ -7,6 +7,15 @@ forms.py       the forms of a reply, and what of each is learnt
 harder.py      a mixture of questions that is hard for the bundled judge
 tokens.py      the tokenizer: digits alone, byte fallback, long pieces for what is said often
 training.py    model and training loop
-measuring.py   accuracies, intervals and the like from evaluations
-running.py     the engine over held-out tasks
+
+What it is measured with:
+
+measuring.py          accuracies, intervals and the like from evaluations
+arms.py               debates, silent judges and others over the same tasks
+running.py            all parts of a measurement; the questions that need no memory
+profiles.py           hidden profiles: facts split over the memories of several agents
+hidden.py             debates over these, and silent judges, single ones, memories that do not fit
+outside_held_out.py   families of tasks outside the world that no training saw
+limits.py             how often the judge abstains from these, and from its own
+small_worlds.py       the evaluators value, vote and step through `debate run`
 """

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from random import Random
 
+from judging.facts import Fact
 from judging.world import Kind, Question, Reply, make_question
 
 RULES, KNOWN = 0.2, 0.7
@@ -16,10 +17,16 @@ RULES, KNOWN = 0.2, 0.7
 _NEAR = (-20, -10, -2, -1, 1, 2, 10, 20)
 
 
-def harder(seed: int, n: int, counts: dict[str, int]) -> list[tuple[Question, bool]]:
-    """Questions, and whether the rule that each may need is known; a rule is that of `counts`, number by word."""
+def harder(seed: int, n: int) -> list[tuple[Question, bool]]:
+    """Questions, and whether the rule that each may need is known. In all of them a name counts as one number."""
     random = Random(f"harder-{seed}")
+    counts: dict[str, int] = {}
     return [_one(random, counts) for _ in range(n)]
+
+
+def known_facts(questions: list[tuple[Question, bool]]) -> list[Fact]:
+    """What the names of all questions count as, each once."""
+    return list(dict.fromkeys(fact for question, _ in questions for fact in question.facts))
 
 
 def _one(random: Random, counts: dict[str, int]) -> tuple[Question, bool]:
@@ -30,8 +37,9 @@ def _one(random: Random, counts: dict[str, int]) -> tuple[Question, bool]:
 
 def _rule(random: Random, counts: dict[str, int]) -> Question:
     while True:
-        question = make_question(random, "rule")
-        if question.rule is not None and counts[question.rule[0]] == question.rule[1]:
+        question = make_question(random, "rule", n=4)
+        [fact] = question.facts
+        if counts.setdefault(fact.name, fact.number) == fact.number:
             return question
 
 
@@ -39,8 +47,8 @@ def _long(random: Random) -> Question:
     """A sum or a difference of two numbers with three digits each."""
     kind: Kind = random.choice(("add", "sub"))
     while True:
-        question = make_question(random, kind)
-        if min(question.numbers) >= 100:
+        question = make_question(random, kind, n=4)
+        if all(100 <= number <= 999 for number in question.numbers):
             return question
 
 

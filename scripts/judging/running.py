@@ -1,46 +1,49 @@
 """The engine over held-out questions, with the bundled judge or another model of its templates.
 
-Questions come from a generator of their own, whose seeds no training uses. Knows nothing of how a judge is trained.
+Questions come from generators of their own, whose seeds no training uses. Knows nothing of how a judge is trained.
 """
 
 from __future__ import annotations
 
-import sys
 import time
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from random import Random
 from typing import Any
 
-from debate import DebateEvaluator, Engine, Evaluation, Task, bundled_judge
-from debate.memory import HashingEmbedder, MemoryStore
-from debate.profiles import MemorySettings
+from debate import Evaluation, Task
 from debate.types import Sampling
+from judging.arms import ROUNDS, Arms, hits, remembering, turns
+from judging.facts import is_held_out
+from judging.hidden import hidden_profile, misled
+from judging.limits import outside
 from judging.measuring import difference, paired, share
-from judging.samples import as_task, judge_profile
-from judging.world import KINDS, WORDS, Kind, Question, make_question, rule_text
+from judging.samples import judge_profile
+from judging.small_worlds import worlds
+from judging.world import DEBATED, Question, make_question, rule_text
 
-ROUNDS = 3
-CONVERGENCE = 0.1
+PARTS = ("world", "memory", "hidden_profile", "misled", "outside", "worlds")
 _COLLECTION = "judge/rules"
 
 
 def held_out(seed: int, n: int) -> list[Question]:
-    """Fresh questions that need no rule."""
+    """Fresh questions that need no rule, with two to six candidates in equal numbers."""
     random = Random(f"held-out-{seed}")
-    kinds: list[Kind] = [kind for kind in KINDS if kind != "rule"]
-    return [make_question(random, random.choice(kinds)) for _ in range(n)]
+    return [make_question(random, random.choice(DEBATED), n=2 + i % 5) for i in range(n)]
 
 
 def rule_questions(seed: int, n: int) -> tuple[list[Question], dict[str, int]]:
-    """Questions that need a rule, and what each word counts as in all of them."""
+    """Questions that need a rule which occurs in no training, and what each name counts as in all of them."""
     random = Random(f"held-out-rules-{seed}")
-    counts = {word: random.randint(2, 19) for word in WORDS}
+    counts: dict[str, int] = {}
     found: list[Question] = []
     while len(found) < n:
-        question = make_question(random, "rule")
-        if question.rule is not None and counts[question.rule[0]] == question.rule[1]:
+        question = make_question(random, "rule", held_out=True)
+        assert question.rule is not None
+        name, number = question.rule
+        if is_held_out(name, number) and counts.setdefault(name, number) == number:
             found.append(question)
     return found, counts
 
@@ -50,153 +53,124 @@ def reversed_(question: Question) -> Question:
     return replace(question, replies=question.replies[::-1], best=len(question.replies) - 1 - question.best)
 
 
+@dataclass(frozen=True)
 class Measurement:
-    """All arms over the same questions."""
+    """All parts with one model, or some of them."""
 
-    def __init__(self, model: Path, seed: int, n: int) -> None:
-        self.model = model
-        self.seed = seed
-        self.questions = held_out(seed, n)
-        self.rules, self.counts = rule_questions(seed, max(10, n // 4))
+    model: Path
+    seed: int
+    n: int
+    only: Collection[str] = PARTS
 
     def run(self) -> dict[str, Any]:
         """The figures."""
         began = time.monotonic()
-        with self._engine() as engine:
-            engine.start()
-            loaded = time.monotonic()
-            debates = self._arm(engine, "debate", self.questions, self._evaluator())
-            silent = self._silent(engine, debates)
-            sampled = self._silent(engine, debates, temperature=0.7)
-            one = self._arm(engine, "one judge", self.questions, self._one_judge())
-            turned = [reversed_(question) for question in self.questions]
-            back = self._arm(engine, "reversed", turned, self._evaluator(candidate_order="fixed"))
-            forth = self._arm(engine, "in order", self.questions, self._evaluator(candidate_order="fixed"))
-        memory = self._memory()
-        return self._figures(debates, silent, sampled, one, forth, back, memory) | {
-            "seconds": {"loading": round(loaded - began, 1), "all": round(time.monotonic() - began, 1)}
-        }
+        found: dict[str, Any] = {"seed": self.seed, "tasks": self.n}
+        seconds: dict[str, float] = {}
+        if set(self.only) - {"worlds"}:
+            with Arms(self.model, self.seed) as arms:
+                seconds["loading"] = round(time.monotonic() - began, 1)
+                found |= self._debated(arms)
+        if "worlds" in self.only:
+            found["worlds"] = worlds(self.model, self.seed, max(20, self.n // 3))
+        return found | {"seconds": seconds | {"all": round(time.monotonic() - began, 1)}}
 
-    def _engine(self, **more: Any) -> Engine:
-        return Engine(bundled_judge.backend(self.model, max_num_seqs=64), seed=self.seed, **more)
-
-    def _evaluator(self, **settings: Any) -> DebateEvaluator:
-        return bundled_judge.evaluator(self.model, **{"rounds": ROUNDS, "convergence": CONVERGENCE, **settings})
-
-    def _one_judge(self) -> DebateEvaluator:
-        profile = judge_profile()
-        observer = replace(profile, personas=profile.personas[-1:])
-        return self._evaluator(profile=observer, rounds=1)
-
-    def _silent(
-        self, engine: Engine, debates: Sequence[Evaluation], temperature: float | None = None
-    ) -> list[Evaluation]:
-        """The same agents for as many turns as each debate took, who do not hear anybody."""
-        sampling = {} if temperature is None else {"sampling": Sampling(temperature=temperature)}
-        own = [
-            self._evaluator(mode="independent", convergence=None, rounds=each.rounds_run, **sampling)
-            for each in debates
-        ]
-        name = "silent judges" if temperature is None else f"silent judges at temperature {temperature}"
-        return self._arm(engine, name, self.questions, own)
-
-    def _arm(
-        self, engine: Engine, name: str, questions: Sequence[Question], how: DebateEvaluator | list[DebateEvaluator]
-    ) -> list[Evaluation]:
-        began = time.monotonic()
-        tasks = [self._task(question, n) for n, question in enumerate(questions)]
-        found = engine.evaluate_batch(tasks, how)
-        _say(f"{name}: {len(tasks)} tasks, {_turns(found)} turns, {time.monotonic() - began:.0f} s")
+    def _debated(self, arms: Arms) -> dict[str, Any]:
+        world, found = World(arms, self.n), dict[str, Any]()
+        if "world" in self.only:
+            found |= world.figures() | {"two_candidates": two_candidates(arms)}
+        if "memory" in self.only:
+            found["memory"] = memory(arms, max(10, self.n // 4))
+        if "hidden_profile" in self.only:
+            found["hidden_profile"] = hidden_profile(arms, max(10, self.n // 2))
+        if "misled" in self.only:
+            found["misled"] = misled(arms, max(10, self.n // 2))
+        if "outside" in self.only:
+            found["outside"] = outside(arms, 2 * self.n, world.debates)
         return found
 
-    def _task(self, question: Question, n: int) -> Task:
-        return as_task(question, f"held-out-{self.seed}-{n}")
 
-    def _memory(self) -> dict[str, Any]:
-        """Questions that need a rule, with a memory that holds it and without."""
-        profile = judge_profile()
-        remembering = replace(
-            profile,
-            personas=tuple(
-                replace(one, memory=replace(one.memory or MemorySettings(), collections=(_COLLECTION,)))
-                for one in profile.personas
-            ),
-        )
-        found: dict[str, list[bool]] = {}
-        with MemoryStore("sqlite://", HashingEmbedder(), "exact") as store:
-            store.add(_COLLECTION, [rule_text(word, number) for word, number in self.counts.items()])
-            for name, memory in (("with", store), ("without", None)):
-                with self._engine(memory=memory) as engine:
-                    how = self._evaluator(profile=remembering)
-                    answers = self._arm(engine, f"rules {name} memory", self.rules, how)
-                found[name] = _hits(answers, self.rules)
-        return {
-            "with": share(found["with"]),
-            "without": share(found["without"]),
-            "difference": paired(_numbers(found["with"]), _numbers(found["without"])),
-        }
+def memory(arms: Arms, n: int) -> dict[str, Any]:
+    """Questions that need a rule, with a memory that holds it and without."""
+    questions, counts = rule_questions(arms.seed, n)
+    arms.memory.add(_COLLECTION, [rule_text(word, number) for word, number in counts.items()])
+    tasks = arms.tasks("rules", questions)
+    shared = remembering(judge_profile(), lambda _: (_COLLECTION,))
+    with_it = hits(arms.ask("rules with memory", tasks, arms.evaluator(profile=shared)), questions)
+    without = hits(arms.ask("rules without memory", tasks, arms.evaluator()), questions)
+    return {"with": share(with_it), "without": share(without), "difference": paired(with_it, without)}
 
-    def _figures(
-        self,
-        debates: list[Evaluation],
-        silent: list[Evaluation],
-        sampled: list[Evaluation],
-        one: list[Evaluation],
-        forth: list[Evaluation],
-        back: list[Evaluation],
-        memory: dict[str, Any],
-    ) -> dict[str, Any]:
-        right, silently = _hits(debates, self.questions), _hits(silent, self.questions)
-        same = [
-            a.selected is not None and b.selected is not None and a.selected == len(a.scores) - 1 - b.selected
-            for a, b in zip(forth, back, strict=True)
-        ]
-        rounds = {
-            level: [float(each.rounds_run) for each, q in zip(debates, self.questions, strict=True) if q.level == level]
-            for level in ("easy", "hard")
-        }
-        kinds = sorted({question.kind for question in self.questions})
+
+def two_candidates(arms: Arms) -> dict[str, Any]:
+    """A question with two candidates, of which the second is right."""
+    task = Task("What is 17 + 25?", ["41", "42"], id=f"two-{arms.seed}")
+    [found] = arms.ask("two candidates", [task], arms.evaluator())
+    return {"winner": found.selected, "right": found.verdict([1]) == "right", "scores": found.to_dict()["scores"]}
+
+
+class World:
+    """The questions that need no memory."""
+
+    def __init__(self, arms: Arms, n: int) -> None:
+        self._arms = arms
+        self.questions = held_out(arms.seed, n)
+        self.tasks = arms.tasks("held-out", self.questions)
+
+    @cached_property
+    def debates(self) -> list[Evaluation]:
+        """The debates over all questions."""
+        return self._arms.ask("debate", self.tasks, self._arms.evaluator())
+
+    def figures(self) -> dict[str, Any]:
+        """One judge, silent judges, the debate, and the candidates reversed."""
+        arms, questions, debates = self._arms, self.questions, self.debates
+        silent = arms.silent("silent judges", self.tasks, debates)
+        warm = "silent judges at temperature 0.7"
+        sampled = arms.silent(warm, self.tasks, debates, sampling=Sampling(temperature=0.7))
+        observer = replace(judge_profile(), personas=judge_profile().personas[-1:])
+        one = arms.ask("one judge", self.tasks, arms.evaluator(profile=observer, rounds=1))
+        fixed = arms.evaluator(candidate_order="fixed")
+        back = arms.ask("reversed", arms.tasks("held-out", list(map(reversed_, questions))), fixed)
+        forth = arms.ask("in order", self.tasks, fixed)
+        right, silently, warmly = (hits(each, questions) for each in (debates, silent, sampled))
         return {
-            "seed": self.seed,
-            "tasks": len(self.questions),
-            "one_judge": share(_hits(one, self.questions)),
+            "one_judge": share(hits(one, questions)),
             "silent_judges": share(silently),
-            "silent_judges_sampled": share(_hits(sampled, self.questions)),
+            "silent_judges_sampled": share(warmly),
             "debate": share(right),
-            "debate_minus_silent": paired(_numbers(right), _numbers(silently)),
-            "debate_minus_silent_sampled": paired(_numbers(right), _numbers(_hits(sampled, self.questions))),
-            "by_kind": {
-                kind: share([hit for hit, q in zip(right, self.questions, strict=True) if q.kind == kind])
-                for kind in kinds
-            },
-            "three_digit_sums": share(
-                [hit for hit, q in zip(right, self.questions, strict=True) if q.kind in ("add", "sub") and _is_long(q)]
-            ),
-            "same_winner_reversed": share(same),
-            "rounds": {level: round(sum(each) / max(len(each), 1), 3) for level, each in rounds.items()},
-            "rounds_hard_minus_easy": difference(rounds["hard"], rounds["easy"]),
-            "stopped_early": share([each.stop_reason == "converged" and each.rounds_run < ROUNDS for each in debates]),
+            "debate_minus_silent": paired(right, silently),
+            "debate_minus_silent_sampled": paired(right, warmly),
+            **_by_question(questions, right),
+            "same_winner_reversed": share(_same(forth, back)),
+            **_rounds(questions, debates),
             "failed": sum(each.status != "ok" for each in (*debates, *silent, *sampled, *one, *forth, *back)),
-            "turns": {"debate": _turns(debates), "silent_judges": _turns(silent)},
-            "memory": memory,
+            "turns": {"debate": turns(debates), "silent_judges": turns(silent)},
         }
 
 
-def _is_long(question: Question) -> bool:
-    return max(question.numbers) >= 100
+def _by_question(questions: Sequence[Question], right: Sequence[bool]) -> dict[str, Any]:
+    pairs = list(zip(questions, right, strict=True))
+    kinds, sizes = sorted({q.kind for q in questions}), sorted({len(q.replies) for q in questions})
+    return {
+        "by_kind": {kind: share([hit for q, hit in pairs if q.kind == kind]) for kind in kinds},
+        "candidates": {str(size): share([hit for q, hit in pairs if len(q.replies) == size]) for size in sizes},
+        "three_digit_sums": share([hit for q, hit in pairs if q.kind in ("add", "sub") and max(q.numbers) >= 100]),
+    }
 
 
-def _hits(evaluations: Sequence[Evaluation], questions: Sequence[Question]) -> list[bool]:
-    return [each.verdict([question.best]) == "right" for each, question in zip(evaluations, questions, strict=True)]
+def _same(forth: Sequence[Evaluation], back: Sequence[Evaluation]) -> list[bool]:
+    """Whether the same candidate won with the candidates in the opposite order."""
+    return [
+        a.selected is not None and b.selected is not None and a.selected == len(a.scores) - 1 - b.selected
+        for a, b in zip(forth, back, strict=True)
+    ]
 
 
-def _numbers(hits: Sequence[bool]) -> list[float]:
-    return [float(hit) for hit in hits]
-
-
-def _turns(evaluations: Sequence[Evaluation]) -> int:
-    return sum(len(each.transcript) for each in evaluations)
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+def _rounds(questions: Sequence[Question], debates: Sequence[Evaluation]) -> dict[str, Any]:
+    pairs = list(zip(questions, debates, strict=True))
+    rounds = {level: [float(e.rounds_run) for q, e in pairs if q.level == level] for level in ("easy", "hard")}
+    return {
+        "rounds": {level: round(sum(each) / max(len(each), 1), 3) for level, each in rounds.items()},
+        "rounds_hard_minus_easy": difference(rounds["hard"], rounds["easy"]),
+        "stopped_early": share([each.stop_reason == "converged" and each.rounds_run < ROUNDS for each in debates]),
+    }

@@ -78,7 +78,8 @@ def adding_up(call: Call) -> Completion:
     """A judge that can add, and thinks that any two wrong candidates are equally wrong, but for a doubt of its own."""
     user = call.messages[1]["content"]
     numbers = [int(each) for each in re.findall(r"\d+", user[: user.index("<|candidate|>")])]
-    numbers += [int(each) for each in re.findall(r"<\|memory\|>\w+ is (\d+)", user)]
+    names = re.findall(r"<\|memory\|>(\w+) is (\d+)", user)
+    numbers += [int(number) for name, number in names if name in user[: user.index("<|candidate|>")]]
     answers = {str(sum(numbers)), str(abs(numbers[0] - numbers[-1]))} if len(numbers) == 2 else set[str]()
     texts = re.findall(r"<\|candidate\|>. (.+?)(?=<)", user)
     scores = [9 if set(re.findall(r"\d+", text)) & answers else 3 for text in texts]
