@@ -86,7 +86,7 @@ class Demonstration:
         A chain is told in the order of the speakers: after a first round in which nobody could say more, all agree.
         """
         shape = _SHAPES[n % len(_SHAPES)]
-        question = next(filter(_needs_its_facts, self._questions(n, "hidden", shape)))
+        question = next(each for each in self._questions(n, "hidden", shape) if each.has_a_rival)
         agents = self._agents(len(question.facts)) if n else AGENTS[:2]
         if shape == "chain":
             agents = sorted(agents, key=AGENTS.index)
@@ -132,12 +132,6 @@ class Demonstration:
 
 def _has_no_carry(question: Question) -> bool:
     return question.level == "easy" and 20 < sum(question.numbers) < 100
-
-
-def _needs_its_facts(question: Question) -> bool:
-    """Whether a wrong candidate is put as well as the best, so that manner alone does not decide."""
-    best = question.replies[question.best]
-    return any(reply.style == best.style and reply.value != best.value for reply in question.replies)
 
 
 def write(path: Path, rows: Iterable[dict[str, Any]]) -> None:

@@ -1,4 +1,7 @@
-"""Debates over hidden profiles: with own memories, with everybody's, with none that fits, and without comments."""
+"""Debates over hidden profiles: with own memories, with everybody's, with none that fits, and without comments.
+
+One agent alone has as many turns as the debate has rounds at most, for a name may lead to another one.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from debate import Evaluation
+from debate import DebateEvaluator, Evaluation
 from debate.data_files import data_folder
 from debate.profiles import Profile
 from judging.arms import Arms, hits, remembering
@@ -32,7 +35,7 @@ def hidden_profile(arms: Arms, n: int) -> dict[str, Any]:
     _remember(arms, "shuffled", others := shuffled(cases))
     tasks = arms.tasks("hidden", [case.question for case in cases])
     own = [_profile("hidden", case, case.agents) for case in cases]
-    found = {"debate": arms.ask("hidden profiles", tasks, [arms.evaluator(profile=each) for each in own])}
+    found = {"debate": arms.ask("hidden profiles", tasks, [_debate(arms, each) for each in own])}
     found["silent"] = arms.silent("hidden profiles, silent", tasks, found["debate"], own)
     alone = {
         "single": [_profile("hidden", case, case.agents[:1]) for case in cases],
@@ -40,12 +43,12 @@ def hidden_profile(arms: Arms, n: int) -> dict[str, Any]:
     }
     for name, profiles in alone.items():
         found[name] = arms.ask(
-            f"hidden profiles, {name}", tasks, [arms.evaluator(profile=p, rounds=1) for p in profiles]
+            f"hidden profiles, {name}", tasks, [arms.evaluator(profile=p, convergence=None) for p in profiles]
         )
-    strange = [arms.evaluator(profile=_profile("shuffled", case, case.agents)) for case in others]
+    strange = [_debate(arms, _profile("shuffled", case, case.agents)) for case in others]
     found["shuffled"] = arms.ask("hidden profiles, memories shuffled", tasks, strange)
     with TemporaryDirectory() as folder:
-        mute = [arms.evaluator(profile=each, templates=mute_templates(Path(folder))) for each in own]
+        mute = [_debate(arms, each, templates=mute_templates(Path(folder))) for each in own]
         found["without_comments"] = arms.ask("hidden profiles, comments unheard", tasks, mute)
     return _figures(cases, found)
 
@@ -56,7 +59,7 @@ def misled(arms: Arms, n: int) -> dict[str, Any]:
     _remember(arms, "misled", cases)
     questions = [case.question for case in cases]
     tasks, own = arms.tasks("misled", questions), [_profile("misled", case, case.agents) for case in cases]
-    debates = arms.ask("misled", tasks, [arms.evaluator(profile=each) for each in own])
+    debates = arms.ask("misled", tasks, [_debate(arms, each) for each in own])
     silent = arms.silent("misled, silent", tasks, debates, own)
     right, silently = hits(debates, questions), hits(silent, questions)
     return {
@@ -67,6 +70,11 @@ def misled(arms: Arms, n: int) -> dict[str, Any]:
         "recalled": share(_recalled(cases, debates)),
         "failed": sum(each.status != "ok" for each in (*debates, *silent)),
     }
+
+
+def _debate(arms: Arms, profile: Profile, **settings: Any) -> DebateEvaluator:
+    """A debate of at least two rounds: in the first one all may agree that too little is known."""
+    return arms.evaluator(profile=profile, min_rounds=2, **settings)
 
 
 def _remember(arms: Arms, part: str, cases: Sequence[Case]) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from random import Random
 
-from judging.facts import Fact, draw_name, is_held_out, look_alike
+from judging.facts import Fact, draw_name, look_alike
 from judging.talk import PERSONAS
 from judging.world import SHAPES, Question, make_question
 
@@ -87,11 +87,11 @@ def _cases(
 
 
 def _question(random: Random, shape: str, taken: set[str]) -> Question:
-    """A question whose names are new in its group, and whose facts occur in no training."""
+    """A question whose names are new in its group, whose facts are in no training, and which manner does not decide."""
     while True:
         question = make_question(random, "hidden", held_out=True, shape=shape)
-        facts = (*question.facts, *question.stale)
-        if not taken & {fact.name for fact in facts} and all(is_held_out(fact.name, fact.number) for fact in facts):
+        names = {fact.name for fact in (*question.facts, *question.stale)}
+        if not taken & names and question.has_a_rival:
             return question
 
 

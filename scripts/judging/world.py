@@ -66,6 +66,12 @@ class Question:
         """The word and the number that it counts as, where one rule is needed."""
         return (self.facts[0].name, self.facts[0].number) if self.kind == "rule" else None
 
+    @property
+    def has_a_rival(self) -> bool:
+        """Whether a wrong candidate is put as well as the best, so that manner alone does not decide."""
+        best = self.replies[self.best]
+        return any(reply.style == best.style and reply.value != best.value for reply in self.replies)
+
     def answer_knowing(self, known: Facts) -> str | None:
         """The answer of one who knows these facts; None where they do not suffice."""
         if not self.terms:
