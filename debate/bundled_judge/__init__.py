@@ -5,9 +5,9 @@
     with Engine(bundled_judge.backend()) as engine:
         evaluation = engine.evaluate(Task("17+25?", ["It is 41.", "42.", "Maybe 42?", "40"]), bundled_judge.evaluator())
 
-It judges one narrow kind of task (four candidates; sums, differences, the largest of some numbers, sorting, and sums
-with a rule that its memory holds) and no other: see `model/MODEL_CARD.md`. It is there to try the engine and to test
-what is built on it.
+It judges one narrow world (two to six candidates; sums, differences, the largest of some numbers, sorting, and sums of
+names whose numbers its agents' memories hold) and abstains outside of it: see `model/MODEL_CARD.md`. It is there to try
+the engine and to test what is built on it.
 
 A model's folder can say how it is to be used: `debate run --model` starts from the settings in its `debate.yaml`; a
 file of settings and flags take precedence. It may ask for these alone: a downloaded folder must not decide where a run
