@@ -38,12 +38,22 @@ class Fact:
     """Another name that the number is added to."""
     year: int | None = None
     """When it began to hold."""
+    case: str = ""
+    """A labeled case that it follows from, where that is what a memory holds."""
+    added: int = 0
+    """What is added to the name in that case."""
 
     @property
     def text(self) -> str:
-        """As a memory holds it, and as an agent tells it."""
+        """As a memory holds it."""
+        return self.case or self.told
+
+    @property
+    def told(self) -> str:
+        """As an agent tells it."""
         worth = f"{self.of}+{self.number}" if self.of else str(self.number)
-        return f"{self.name} is {worth}" + (f" ({self.year})" if self.year else "")
+        how = f"{self.number + self.added}-{self.added}=" if self.case else ""
+        return f"{self.name} is {how}{worth}" + (f" ({self.year})" if self.year else "")
 
 
 Facts = Mapping[str, Fact]
@@ -103,7 +113,7 @@ def number_of(name: str, known: Facts) -> int | None:
 
 def statement(terms: Terms, known: Facts) -> str:
     """What an agent tells of the names that it needs: what they are, or that they are unknown."""
-    return "; ".join(known[name].text if name in known else f"{name} unknown" for name in needed(terms, known))
+    return "; ".join(known[name].told if name in known else f"{name} unknown" for name in needed(terms, known))
 
 
 def needed(terms: Terms, known: Facts) -> list[str]:

@@ -16,16 +16,16 @@ from typing import Any
 from debate import Evaluation, Task
 from debate.types import Sampling
 from judging.arms import ROUNDS, Arms, hits, remembering, turns
-from judging.facts import is_held_out
+from judging.facts import Fact, is_held_out
 from judging.hidden import hidden_profile, misled
 from judging.limits import outside
 from judging.measuring import difference, paired, share
 from judging.samples import judge_profile
 from judging.small_worlds import worlds
-from judging.world import DEBATED, Question, make_question, rule_text
+from judging.world import DEBATED, Question, as_case, make_question, rule_text
 
 PARTS = ("world", "memory", "hidden_profile", "misled", "outside", "worlds")
-_COLLECTION = "judge/rules"
+_COLLECTION, _CASES = "judge/rules", "judge/cases"
 
 
 def held_out(seed: int, n: int) -> list[Question]:
@@ -91,14 +91,23 @@ class Measurement:
 
 
 def memory(arms: Arms, n: int) -> dict[str, Any]:
-    """Questions that need a rule, with a memory that holds it and without."""
+    """Questions that need a rule, with a memory that holds it, without, and with labeled cases that it follows from."""
     questions, counts = rule_questions(arms.seed, n)
     arms.memory.add(_COLLECTION, [rule_text(word, number) for word, number in counts.items()])
     tasks = arms.tasks("rules", questions)
     shared = remembering(judge_profile(), lambda _: (_COLLECTION,))
     with_it = hits(arms.ask("rules with memory", tasks, arms.evaluator(profile=shared)), questions)
     without = hits(arms.ask("rules without memory", tasks, arms.evaluator()), questions)
-    return {"with": share(with_it), "without": share(without), "difference": paired(with_it, without)}
+    random = Random(f"held-out-cases-{arms.seed}")
+    arms.memory.add(_CASES, [as_case(random, Fact(word, number)).text for word, number in counts.items()])
+    taught = remembering(judge_profile(), lambda _: (_CASES,))
+    by_cases = hits(arms.ask("rules with labeled cases", tasks, arms.evaluator(profile=taught)), questions)
+    return {
+        "with": share(with_it),
+        "without": share(without),
+        "difference": paired(with_it, without),
+        "cases": share(by_cases),
+    }
 
 
 def two_candidates(arms: Arms) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from debate.types import Candidate, Memory, Task, Turn
 from judging.facts import Fact, draw_name, draw_number, look_alike, needed, newest
 from judging.outside import outside_task
 from judging.talk import ABSTAINED, COMPONENTS, PERSONAS, Said, say
-from judging.world import Question, make_question, wrong_answer
+from judging.world import Question, as_case, make_question, wrong_answer
 
 EXPERT = Persona("Expert", "state facts")
 """A fourth agent, for larger debates than the profile's."""
@@ -97,7 +97,8 @@ class _Debate:
         agents = random.choices((2, 3, 4), (1, 6, 1))[0]
         in_order = agents == 3 and random.random() < 0.6
         self.agents = PERSONAS[:3] if in_order else tuple(random.sample(PERSONAS, agents))
-        self.held = self._split()
+        self.has_cases = random.random() < 0.2
+        self.held = [[self._as_held(fact) for fact in facts] for facts in self._split()]
         self.told: Known = {}
         """What anybody has told so far."""
 
@@ -159,6 +160,11 @@ class _Debate:
             held[random.randrange(n)].append(random.choice(facts))
         return held
 
+    def _as_held(self, fact: Fact) -> Fact:
+        """The fact, or a labeled case that it follows from."""
+        is_case = self.has_cases and not (fact.of or fact.year) and self.random.random() < 0.7
+        return as_case(self.random, fact) if is_case else fact
+
     def _memories(self, agent: int) -> list[Fact]:
         """What an agent recalls now: of its memory what has to do with the names that it knows of, and other things."""
         random = self.random
@@ -175,7 +181,7 @@ class _Debate:
                 used.add(name)
                 year = random.randint(2000, 2026) if random.random() < 0.15 else None
                 of = draw_name(random) if random.random() < 0.1 else ""
-                others.append(Fact(name, draw_number(random, name, 2, 19, False), of, year))
+                others.append(self._as_held(Fact(name, draw_number(random, name, 2, 19, False), of, year)))
         return random.sample([*seen, *others], len(seen) + len(others))
 
 

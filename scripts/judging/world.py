@@ -133,6 +133,14 @@ def rule_text(word: str, number: int) -> str:
     return Fact(word, number).text
 
 
+def as_case(random: Random, fact: Fact) -> Fact:
+    """The fact as it follows from a labeled case: a question that needs it and the candidate that is best."""
+    b = random.randint(1, 9)
+    x = random.choice((f"{fact.name}+{b}?", f"What is {fact.name} + {b}?"))
+    best = _put(random, str(fact.number + b), "padded" if random.random() < 0.1 else "plain")
+    return replace(fact, case=f'Asked "{x}", best was "{best.text}"', added=b)
+
+
 def make_question(
     random: Random,
     kind: Kind | None = None,

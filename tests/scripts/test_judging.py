@@ -194,7 +194,9 @@ def test_an_agent_tells_only_facts_that_it_recalls_or_has_heard(seed: int) -> No
     prompt = "".join(segment.text for block in sample.prompt.user for segment in block)
     for told in sample.said.overall.split("; "):
         if " is " in told:
-            assert told.split(",")[0] in prompt
+            worth = told.split(",")[0]
+            name = worth.split()[0]
+            assert worth in prompt or f'Asked "{name}+' in prompt or f'Asked "What is {name} + ' in prompt
 
 
 @given(SEEDS)
