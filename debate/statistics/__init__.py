@@ -4,17 +4,4 @@ NaN is a score that nobody gave: it is left out and counted, never read as a zer
 reason.
 """
 
-from debate.statistics.intervals import (
-    Accuracy,
-    Discordant,
-    Estimate,
-    Mean,
-    bootstrap,
-    clustered_mean,
-    false_discovery,
-    mcnemar,
-    paired_difference,
-    share,
-    smallest_difference,
-    wilson,
-)
+from debate.statistics.agreement import Agreement as Agreement

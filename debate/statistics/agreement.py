@@ -233,9 +233,7 @@ def _beyond_chance(
     if math.isnan(found.estimate):
         reason = "all ratings are alike" if n and not math.isnan(observed) else "no item has two ratings"
     left_out = present.size - n
-    return Agreement(
-        found.estimate, found.interval, n, reason, left_out, observed=observed, expected=expected
-    )
+    return Agreement(found.estimate, found.interval, n, reason, left_out, observed=observed, expected=expected)
 
 
 def _ratings(ratings: ArrayLike) -> FloatArray:

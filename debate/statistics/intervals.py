@@ -182,9 +182,7 @@ def clustered_mean(values: ArrayLike, clusters: ArrayLike | None = None, confide
     return Mean(mean, ends, kept.size, None, left_out, standard_error=error, clusters=n_clusters)
 
 
-def paired_difference(
-    a: ArrayLike, b: ArrayLike, clusters: ArrayLike | None = None, confidence: float = 0.95
-) -> Mean:
+def paired_difference(a: ArrayLike, b: ArrayLike, clusters: ArrayLike | None = None, confidence: float = 0.95) -> Mean:
     """How much higher `a` is than `b` on the same items: the clustered mean of a - b.
 
     The paired interval is far shorter than two separate ones, which must not be compared.
