@@ -19,7 +19,7 @@ HEAVY = {"vllm", "torch", "chromadb", "sqlalchemy", "transformers"}
 
 LAYERS = (
     {"concurrency", "scoring", "net", "sql", "templates"},
-    {"parsing"},
+    {"parsing", "statistics"},
     {"scorers"},
     {"evaluators"},
     {"backends", "memory", "store"},

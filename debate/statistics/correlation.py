@@ -138,10 +138,10 @@ def pairwise_accuracy(
     eps: float = 0.0,
     confidence: float = 0.95,
 ) -> Estimate:
-    """Share of pairs of items that both order alike, tied pairs included: acc_eq (Deutsch et al. 2023, arXiv 2305.14324).
+    """Share of pairs that both order alike, or both tie: acc_eq (Deutsch et al. 2023, arXiv 2305.14324).
 
-    `n` counts pairs. The interval is that of a ratio over clusters where the pairs lie within groups; otherwise it is by the share of
-    each item's pairs that are right (Sen 1960).
+    `n` counts pairs. The interval is that of a ratio over clusters where the pairs lie within groups; otherwise it is
+    by the share of each item's pairs that are right (Sen 1960).
 
     Args:
         human: (n,), NaN where unscored; an item that either side lacks is left out.

@@ -124,7 +124,7 @@ def rogan_gladen(
     n_positive: int,
     confidence: float = 0.95,
 ) -> Estimate:
-    """The true pass rate from the judge's, corrected for its errors (Rogan and Gladen 1978; Lee et al., arXiv 2511.21140).
+    """The true pass rate from that of a judge who errs (Rogan and Gladen 1978; Lee et al., arXiv 2511.21140).
 
         theta = (passed + specificity - 1) / (specificity + sensitivity - 1), clipped to [0, 1]
 

@@ -154,8 +154,8 @@ def clustered_mean(values: ArrayLike, clusters: ArrayLike | None = None, confide
 
         SE = sqrt(sum over clusters of (sum of the cluster's deviations)^2) / n
 
-    The interval takes Student's t for G clusters, of the SE times sqrt(G / (G - 1)): with one item in each cluster it is
-    the usual one. With unequal clusters or fewer than 20 it is somewhat too short. Scores of several samples of one
+    The interval takes Student's t for G clusters and the SE times sqrt(G / (G - 1)): with one item in each cluster it
+    is the usual one. With unequal clusters or fewer than 20 it is somewhat too short. Scores of several samples of one
     item are averaged before.
 
     Args:
@@ -200,7 +200,7 @@ def paired_difference(a: ArrayLike, b: ArrayLike, clusters: ArrayLike | None = N
 
 
 def mcnemar(only_a: int, only_b: int, confidence: float = 0.95) -> Discordant:
-    """Whether two judges of the same items differ: the exact test of the items where one of them is right (McNemar 1947).
+    """Whether two judges differ: the exact test over the items where only one of them is right (McNemar 1947).
 
     The estimate is the share of these items on which `a` is the one, with Wilson's interval.
 

@@ -118,7 +118,7 @@ def effective_judges(
         return float(np.nanmean(each)) if not np.isnan(each).all() else math.nan
 
     def effective(drawn: FloatArray) -> float:
-        return judges / (1 + (judges - 1) * min(max(rho(drawn), 0.0), 1.0)) if not math.isnan(rho(drawn)) else math.nan
+        return judges / (1 + (judges - 1) * float(np.clip(rho(drawn), 0.0, 1.0)))  # NaN stays NaN
 
     n, codes = len(kept), kept_clusters(clusters, present)
     found = bootstrap(effective, n, codes, confidence=confidence, draws=draws, seed=seed)

@@ -15,6 +15,8 @@ from debate.types import FloatArray, score_array
 ELO = 400 / math.log(10)
 """Points of the Elo scale for one unit of skill."""
 _RIDGE = 0.01
+_RUN_OFF = 12.0
+"""Log odds that no finite number of games makes likely."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +132,13 @@ class _Games:
     def fit(self, weights: FloatArray, start: FloatArray | None = None) -> tuple[FloatArray, float]:
         """Skills around their mean and effects of style, (P + S,), and the ridge that was needed."""
         ridge = 0.0 if self._is_identified(weights) else _RIDGE
+        beta = self._newton(weights, ridge, start)
+        if not ridge and np.abs(beta).max(initial=0.0) > _RUN_OFF:  # a style column decides every game
+            ridge = _RIDGE
+            beta = self._newton(weights, ridge, None)
+        return beta, ridge
+
+    def _newton(self, weights: FloatArray, ridge: float, start: FloatArray | None) -> FloatArray:
         count, size = len(self.players), self._x.shape[1]
         beta = np.zeros(size) if start is None else start
         center = np.zeros((size, size))
@@ -144,10 +153,10 @@ class _Games:
             )  # one unit at most, so it cannot run off
             if np.abs(step).max(initial=0.0) < 1e-9:
                 break
-        return beta, ridge
+        return beta
 
     def _is_identified(self, weights: FloatArray) -> bool:
-        """Whether everybody beats everybody, directly or over others (Ford 1957); and some style is not separated."""
+        """Whether everybody beats everybody, directly or over others (Ford 1957)."""
         count = len(self.players)
         beats = np.eye(count, dtype=np.bool_)
         played = weights > 0
@@ -169,8 +178,12 @@ class _Games:
         ]
         style = [Estimate(float(value[i]), ends[i], self.n, gap, left_out) for i in range(count, value.size)]
         best_first = tuple(sorted(skills, key=lambda skill: -skill.estimate))
-        reason = "not identified: some players only win or only lose against the others" if ridge else None
-        return Ranking(best_first, tuple(style), self.n, left_out, ridge, reason)
+        reason = (
+            "not identified: some players only win or only lose against the others, or a style decides all"
+            if ridge
+            else None
+        )
+        return Ranking(best_first, tuple(style), self.n, left_out, ridge, unknown if ridge else None)
 
 
 # ---- systems
