@@ -178,11 +178,7 @@ class _Games:
         ]
         style = [Estimate(float(value[i]), ends[i], self.n, gap, left_out) for i in range(count, value.size)]
         best_first = tuple(sorted(skills, key=lambda skill: -skill.estimate))
-        reason = (
-            "not identified: some players only win or only lose against the others, or a style decides all"
-            if ridge
-            else None
-        )
+        unknown = "not identified: some players only win or only lose against the others, or a style decides all"
         return Ranking(best_first, tuple(style), self.n, left_out, ridge, unknown if ridge else None)
 
 
