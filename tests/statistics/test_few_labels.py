@@ -145,11 +145,11 @@ def test_a_judge_who_is_always_wrong_replaces_nobody(likeness: Any) -> None:
 
 
 def test_the_advantage_is_the_share_of_items_where_the_judge_is_at_least_as_near() -> None:
-    rated = [[1, 1, 1], [0, 0, 1], [1, 0, 0], [1, 1, NAN], [1, NAN, NAN]]
-    found = alternative_annotator_test([1, 1, 1, 0, 1], rated, 0.2, min_items=2)
-    # each person's items with another rating: 4, 4 and 3 of them; the judge is nearer or as near on 2, 2 and 3
-    assert found.advantages == pytest.approx((3 / 4, 2 / 4, 2 / 3))
-    assert (found.n, found.estimate) == (4, pytest.approx((3 / 4 + 2 / 4 + 2 / 3) / 3))
+    rated = [[1, 1, 1], [0, 0, 1], [1, 0, 0], [1, 1, NAN], [NAN, 1, 1], [1, NAN, NAN]]
+    found = alternative_annotator_test([1, 1, 1, 0, 0, 1], rated, 0.2, min_items=2)
+    # the judge is as near in the first three, and contradicts two who agree in the next two
+    assert found.advantages == pytest.approx((3 / 4, 3 / 5, 3 / 4))
+    assert (found.n, found.estimate) == (5, pytest.approx(0.7))
 
 
 def test_an_identical_copy_of_the_judge_among_people_is_replaceable() -> None:
