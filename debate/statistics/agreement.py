@@ -147,7 +147,7 @@ def gwet_ac(
         used = drawn @ (counts / total[:, None]) / drawn.sum()  # (q,)
         rated_twice = float(drawn @ several)
         observed = float(drawn[several] @ pairs[several]) / rated_twice if rated_twice else math.nan
-        return (observed if q > 1 else math.nan), float(chance * (used * (1 - used)).sum())
+        return observed, float(chance * (used * (1 - used)).sum()) if q > 1 else 1.0
 
     return _beyond_chance(shares, present, clusters, confidence, draws, seed)
 

@@ -70,7 +70,7 @@ def test_kappa_collapses_with_skewed_labels_and_ac1_does_not() -> None:
     assert kappa.estimate < 0 < 0.85 < ac1.estimate
 
 
-def test_a_category_that_nobody_used_moves_the_others_apart() -> None:
+def test_steps_are_smaller_on_a_scale_that_is_wider_than_what_was_used() -> None:
     a, b = [1, 1, 3, 3, 1], [1, 3, 3, 3, 1]
     assert cohen_kappa(a, b, "linear", draws=0) == cohen_kappa(a, b, draws=0)
     four = [1, 2, 3, 1, 3], [1, 1, 3, 3, 3]

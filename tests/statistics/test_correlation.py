@@ -85,7 +85,7 @@ def test_the_bootstrap_of_single_items_gives_nearly_the_formula(method: Any) -> 
     rng = np.random.default_rng(2)
     a = rng.normal(size=80)
     b = a + rng.normal(size=80)
-    drawn = correlation(a, b, method, clusters=np.arange(80), draws=400).interval
+    drawn = correlation(a, b, method, clusters=np.arange(80), draws=200).interval
     assert drawn == pytest.approx(correlation(a, b, method).interval, abs=0.07)
 
 
