@@ -6,16 +6,16 @@ Each line is one kind of interval at one size:
 
     covers   share of the simulated samples whose interval holds the truth, with its own 95 % interval
     width    mean width of these intervals
-    goal     93 to 97 % from 50 clusters or 100 labels on; of corrected pass rates at least 93 %. Below these sizes there
-             is no goal: the figures say how far the intervals can be trusted there
+    goal     93 to 97 % from 50 clusters or 100 labels on, of corrected pass rates at least 93 %; below these sizes the
+             figures say how far the intervals can be trusted there
 
 What is drawn:
 
     clustered mean      right or wrong, 70 % right; 4 items in each task, as hard as their task (correlation 1/3)
     ignoring clusters   the same, as if items were independent: what clusters are for
     paired difference   two systems on the same tasks of 4 items, one 5 points better than the other
-    PPI++               labels that are 60 % positive; a judge who is right in 85 % of these and 80 % of the others; 2,000
-                        more items that it judged alone
+    PPI++               labels that are 60 % positive; a judge who is right in 85 % of these and 80 % of the others;
+                        2,000 more items that it judged alone
     pass rate           the same judge, 70 % pass, 1,000 judged items, labels of a random sample
     judges              five judges who err in 20 % with a planted correlation, on 400 items: the mean effective number
                         and its standard deviation, beside the true one

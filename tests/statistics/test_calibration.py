@@ -19,8 +19,6 @@ P = [0.1, 0.2, 0.2, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95]
 O = [0, 0, 1, 0, 1, 0, 1, 1, 1, 1]  # noqa: E741
 forecast = st.tuples(st.sampled_from([0.0, 0.1, 0.3, 0.5, 0.9, 1.0]), st.sampled_from([0.0, 1.0]))
 forecasts = st.lists(forecast, min_size=1)
-    st.tuples(st.sampled_from([0.0, 0.1, 0.3, 0.5, 0.9, 1.0]), st.sampled_from([0.0, 1.0])), min_size=1
-)
 
 
 # ---- figures of other libraries
