@@ -303,8 +303,8 @@ def bootstrap(
     codes, n_clusters = cluster_codes(clusters, np.ones(n, dtype=np.bool_))
     value = float(statistic(np.ones(n))) if n else math.nan
     if math.isnan(value) or n_clusters < 2 or not draws:
-        reasons = {math.isnan(value): "undefined for these items", not draws: "no draws, no interval"}
-        return Estimate(value, NOWHERE, n, reasons.get(True, "an interval takes two clusters"))
+        reason = "an interval takes two clusters" if draws else "no draws, no interval"
+        return Estimate(value, NOWHERE, n, "undefined for these items" if math.isnan(value) else reason)
     rng = np.random.default_rng(seed)
     drawn = (np.bincount(rng.integers(n_clusters, size=n_clusters), minlength=n_clusters) for _ in range(draws))
     found = np.array([statistic(weights[codes].astype(np.float64)) for weights in drawn])  # (draws,)

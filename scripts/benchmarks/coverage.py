@@ -33,6 +33,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.random import Generator
+from numpy.typing import NDArray
 
 from debate.statistics import (
     Estimate,
@@ -44,6 +45,7 @@ from debate.statistics import (
     wilson,
 )
 
+Truths = NDArray[np.bool_]
 PER_TASK = 4
 CLUSTERS = (10, 20, 30, 50, 100, 200)
 LABELS = (20, 30, 50, 100, 200)
@@ -93,7 +95,7 @@ def two_systems(draw: Generator, tasks: int) -> Estimate:
     return paired_difference(ours.ravel(), theirs.ravel(), np.repeat(np.arange(tasks), PER_TASK))
 
 
-def judged(draw: Generator, n: int, positive: float, sensitivity: float, specificity: float) -> tuple[np.ndarray, ...]:
+def judged(draw: Generator, n: int, positive: float, sensitivity: float, specificity: float) -> tuple[Truths, Truths]:
     """True labels and those of a judge, (n,) each."""
     truth = draw.random(n) < positive
     return truth, np.where(draw.random(n) < np.where(truth, sensitivity, specificity), truth, ~truth)

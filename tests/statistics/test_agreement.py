@@ -116,6 +116,7 @@ def test_agreement_is_undefined_without_an_item_that_two_rated(of: Callable[[Any
 
 
 def test_what_does_not_fit_is_refused() -> None:
+    unknown: Any = "cubic"
     with pytest.raises(ValueError, match="two raters"):
         fleiss_kappa(np.ones((4, 1)))
     with pytest.raises(ValueError, match="one length"):
@@ -123,7 +124,7 @@ def test_what_does_not_fit_is_refused() -> None:
     with pytest.raises(ValueError, match="among the categories"):
         cohen_kappa([1, 2], [1, 3], categories=[1, 2])
     with pytest.raises(ValueError, match="unknown weights"):
-        gwet_ac(RATINGS, "cubic")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+        gwet_ac(RATINGS, unknown)
     with pytest.raises(ValueError, match="not be negative"):
         krippendorff_alpha(-RATINGS, "ratio")
 
