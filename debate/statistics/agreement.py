@@ -78,12 +78,7 @@ def cohen_kappa(
 
 
 def fleiss_kappa(
-    ratings: ArrayLike,
-    clusters: ArrayLike | None = None,
-    *,
-    confidence: float = 0.95,
-    draws: int = 2000,
-    seed: int = 0,
+    ratings: ArrayLike, clusters: ArrayLike | None = None, *, confidence: float = 0.95, draws: int = 2000, seed: int = 0
 ) -> Agreement:
     """Agreement of any number of raters, every item rated by all of them (Fleiss 1971); labels, not scores.
 

@@ -61,11 +61,7 @@ class AnnotatorTest(Estimate):
 
 
 def ppi_mean(
-    labels: ArrayLike,
-    judged: ArrayLike,
-    judged_others: ArrayLike,
-    power: float | None = None,
-    confidence: float = 0.95,
+    labels: ArrayLike, judged: ArrayLike, judged_others: ArrayLike, power: float | None = None, confidence: float = 0.95
 ) -> Corrected:
     """A mean by prediction-powered inference, PPI++ (Angelopoulos et al. 2023, arXiv 2301.09633 and 2311.01453).
 

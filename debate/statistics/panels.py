@@ -82,12 +82,7 @@ class OracleGap:
 
 
 def effective_judges(
-    errors: ArrayLike,
-    clusters: ArrayLike | None = None,
-    *,
-    confidence: float = 0.95,
-    draws: int = 2000,
-    seed: int = 0,
+    errors: ArrayLike, clusters: ArrayLike | None = None, *, confidence: float = 0.95, draws: int = 2000, seed: int = 0
 ) -> EffectiveJudges:
     """How many independent judges J judges with correlated errors amount to: J / (1 + (J - 1) rho) (Kish 1965).
 
@@ -146,12 +141,7 @@ def _pair_correlations(errors: FloatArray, weights: FloatArray) -> FloatArray:
 
 
 def independence_gap(
-    right: ArrayLike,
-    clusters: ArrayLike | None = None,
-    *,
-    confidence: float = 0.95,
-    draws: int = 2000,
-    seed: int = 0,
+    right: ArrayLike, clusters: ArrayLike | None = None, *, confidence: float = 0.95, draws: int = 2000, seed: int = 0
 ) -> Estimate:
     """The accuracy that a majority of independent judges as good as these would have, minus the one observed.
 
