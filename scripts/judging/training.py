@@ -98,16 +98,18 @@ def _deepened(model: Any, layers: int) -> Any:
 
 def make_tokenizer(plan: Plan) -> Any:
     """A tokenizer for the texts of 4,000 samples; or the one to start from, with pieces for what it lacks."""
+    models: Any = import_module("transformers")
+    known = None if plan.start is None else models.AutoTokenizer.from_pretrained(plan.start)
+    if known is not None and all(len(known.tokenize(syllable)) == 1 for syllable in (*FIRST, *LAST)):
+        return known
     random = Random(f"tokenizer-{plan.seed}")
-    samples = [make_asked(random) if n % 4 == 0 else make_sample(random) for n in range(1200 if plan.start else 4000)]
+    samples = [make_asked(random) if n % 4 == 0 else make_sample(random) for n in range(1200 if known else 4000)]
     found = [text for sample in samples for text in (*_pieces(sample), *_replies(sample))]
-    if plan.start is None:
+    if known is None:
         frame = ["system\n", "\n", "user\n", "assistant\n"] * 4000
         return with_syllables(train_tokenizer([*frame, *found], vocabulary=800), (*FIRST, *LAST))
-    models: Any = import_module("transformers")
-    started = with_syllables(models.AutoTokenizer.from_pretrained(plan.start), (*FIRST, *LAST))
     kept = [s.reply for s in samples if s.kind.split()[0] in ("add", "sub", "max", "sort")]
-    return with_pieces(started, found, kept, n=96)
+    return with_pieces(with_syllables(known, (*FIRST, *LAST)), found, kept, n=96)
 
 
 def _pieces(sample: Sample | Asked) -> list[str]:
