@@ -22,7 +22,7 @@ import numpy as np
 from judging.facts import Fact, draw_name, draw_number, look_alike
 from judging.forms import OTHERS, texts
 from judging.questions import Asked, make_asked
-from judging.samples import Sample, judge_profile, labels_of, make_sample
+from judging.samples import Sample, judge_profile, labels_of, make_debate
 from judging.talk import PERSONAS, say
 from judging.world import DEBATED, Question, Reply, make_question
 
@@ -30,7 +30,7 @@ Batch = tuple[Any, Any, Any, Any, Any]
 """Ids (B, T); how much each counts as a target (B, T), 0 where it is not learnt; the index of the one before (B, T);
 which ones each attends to (B, T, T); how many stand before each on its way to the root (B, T).
 """
-WIDTHS = (96, 160, 224, 320, 448, 640, 896)
+WIDTHS = (128, 224, 384, 640, 896)
 """Lengths of rows; few, as a step is compiled for each."""
 
 
@@ -108,12 +108,16 @@ class Encoder:
         """The text of some tokens."""
         return cast("str", self.tokenizer.decode(list(ids)))
 
-    def row(self, sample: Sample | Asked, forms: tuple[str, ...] = OTHERS) -> tuple[Row, dict[str, list[list[int]]]]:
+    def row(
+        self, sample: Sample | Asked, forms: tuple[str, ...] = OTHERS, row: Row | None = None
+    ) -> tuple[Row, dict[str, list[list[int]]]]:
         """The prompt and all that is to follow it, and where in it the learnt tokens of each text are, by form.
 
         forms: those that are wanted beside the named one.
+        row: what they are added to; turns of a debate share the task and what was said.
         """
-        prompt, row, places = self._splice.encode(sample.prompt), Row(), defaultdict[str, list[list[int]]](list)
+        row = Row() if row is None else row
+        prompt, places = self._splice.encode(sample.prompt), defaultdict[str, list[list[int]]](list)
         for form, asked in texts(sample, forms).items():
             for text in asked:
                 before = prompt + [token for part in text.before for token in self._encode(part)]
@@ -205,8 +209,10 @@ def batches(encoder: Encoder, random: Random, n_tokens: int, progress: Callable[
     def drawn(mixed: Mixture) -> Row:
         while True:
             is_asked = random.random() < mixed.asked
-            sample = make_asked(random) if is_asked else make_sample(random, alone=mixed.alone)
-            row, _ = encoder.row(sample, random.choices(choices, shares)[0])
+            samples = [make_asked(random)] if is_asked else make_debate(random, alone=mixed.alone)
+            row, chosen = Row(), random.randrange(len(samples))
+            for n, sample in enumerate(samples):
+                encoder.row(sample, random.choices(choices, shares)[0] if n == chosen else (), row)
             if len(row.ids) <= WIDTHS[-1]:
                 return row
 
@@ -225,9 +231,9 @@ def batches(encoder: Encoder, random: Random, n_tokens: int, progress: Callable[
         n_all = len(made) / (1 - mixed.working - mixed.verdicts)
         for drill, part in ((encoder.drill, mixed.working), (encoder.verdicts, mixed.verdicts)):
             for _ in range(round(n_all * part)):
-                n = max(1, n_tokens // WIDTHS[1])
-                rows = [drill(random, WIDTHS[1] - 60) for _ in range(n)]
-                made.append(padded([row for row in rows if len(row.ids) <= WIDTHS[1]], WIDTHS[1], n))
+                n = max(1, n_tokens // WIDTHS[0])
+                rows = [drill(random, WIDTHS[0] - 50) for _ in range(n)]
+                made.append(padded([row for row in rows if len(row.ids) <= WIDTHS[0]], WIDTHS[0], n))
         random.shuffle(made)
         yield from made
 

@@ -126,11 +126,11 @@ def reaches_24(numbers: Sequence[float]) -> bool:
 
 
 def _tried(left: Sequence[int]) -> str:
-    """What two numbers make; large products are not worked out."""
-    a, b = max(left), min(left)
-    product = f"{a}*{b}={a * b}" if a * b < 100 else f"{a}*{b} big"
-    quotient = [f"{a}/{b}={a // b}"] if b > 1 and a % b == 0 else []
-    return ",".join([f"{a}+{b}={a + b}", f"{a}-{b}={a - b}", product, *quotient])
+    """Which numbers make 24 with the smaller one, and whether the larger one is among them."""
+    larger, smaller = max(left), min(left)
+    wanted = {24 - smaller, 24 + smaller, 24 * smaller, *([24 // smaller] if 24 % smaller == 0 else [])}
+    found = "yes" if larger in wanted else "no"
+    return f"{smaller} wants {' '.join(map(str, sorted(wanted)))},{larger} {found}"
 
 
 # ---- ballots

@@ -77,10 +77,16 @@ def judge_templates() -> Templates:
 
 
 def make_sample(random: Random, *, alone: float = 0.45) -> Sample:
-    """One turn of a simulated debate; with probability `alone` of an agent that hears nobody."""
+    """The last turn of `make_debate`."""
+    return make_debate(random, alone=alone)[-1]
+
+
+def make_debate(random: Random, *, alone: float = 0.45) -> list[Sample]:
+    """The first turns of a simulated debate; with probability `alone` one of an agent that hears nobody."""
+    n_heard = 0 if random.random() < alone else random.choices(range(1, 7), (8, 8, 5, 3, 3, 1))[0]
     if random.random() < 0.1:
-        return _abstaining(random, alone)
-    return _Debate(random, make_question(random, odd=0.04)).sample(alone)
+        return [_abstaining(random, n_heard)]
+    return _Debate(random, make_question(random, odd=0.04)).samples(n_heard)
 
 
 Known = dict[str, Fact]
@@ -99,24 +105,28 @@ class _Debate:
         self.agents = PERSONAS[:3] if in_order else tuple(random.sample(PERSONAS, agents))
         self.has_cases = random.random() < 0.2
         self.held = [[self._as_held(fact) for fact in facts] for facts in self._split()]
+        self.prompts = _prompts(as_task(question), self.agents)
         self.told: Known = {}
         """What anybody has told so far."""
 
-    def sample(self, alone: float) -> Sample:
-        """The turn that is learnt, after some others."""
-        random, n = self.random, len(self.agents)
-        alone = alone / 2 if self.question.terms else alone
-        n_heard = 0 if random.random() < alone else random.choices(range(1, 9), (8, 8, 4, 3, 3, 0.5, 0.5, 0.5))[0]
-        first = random.randrange(n) if n_heard == 0 else 0
-        rate = random.choices((0.0, 0.4, 0.8), (5, 3, 2))[0]
+    def samples(self, n_heard: int) -> list[Sample]:
+        """The turns that are learnt: after nobody, and after each one of those who may be mistaken."""
+        n = len(self.agents)
+        first = self.random.randrange(n) if n_heard == 0 else 0
+        rate = self.random.choices((0.0, 0.4, 0.8), (5, 3, 2))[0]
         said: _Heard = []
-        for t in range(n_heard):
-            said.append(self._turn(said, t % n, self._memories(t % n), is_first=t < n, rate=rate))
-        at = (first + n_heard) % n
-        memories = self._memories(at)
-        target, _ = self._turn(said, at, memories, is_first=n_heard < n)
-        recalled = [fact.text for fact in memories]
-        prompt = prompt_of(self.question, self.agents, at, [one for one, _ in said], recalled)
+        found: list[Sample] = []
+        for t in range(n_heard + 1):
+            at = (first + t) % n
+            facts = self._memories(at)
+            target, _ = self._turn(said, at, facts, is_first=t < n)
+            found.append(self._sample(said, at, facts, target))
+            said.append(self._turn(said, at, facts, is_first=t < n, rate=rate))
+        return found
+
+    def _sample(self, said: _Heard, at: int, facts: Sequence[Fact], target: Said) -> Sample:
+        history = [_turn(t, one, self.agents, len(self.question.replies)) for t, (one, _) in enumerate(said)]
+        prompt = self.prompts.prompt(at, history, _recalled([fact.text for fact in facts]))
         kind = self.question.kind + (" heard" if said else " alone")
         return Sample(prompt, target, labels_of(self.question), kind)
 
@@ -198,19 +208,20 @@ def _stance(said: _Heard, belief: str | None) -> str:
     return ", as said" if said[-1][1] == belief else f", not {said[-1][1]}"
 
 
-def _abstaining(random: Random, alone: float) -> Sample:
+def _abstaining(random: Random, n_heard: int) -> Sample:
     """A turn of an agent that is asked something outside of its world."""
     x, texts = outside_task(random)
     agents = PERSONAS[:3] if random.random() < 0.7 else tuple(random.sample(PERSONAS, random.choice((2, 3, 4))))
-    n_heard = 0 if random.random() < alone else random.randint(1, 6)
     at = n_heard % len(agents) if n_heard else random.randrange(len(agents))
     names = [draw_name(random) for _ in range(random.choices((0, 1, RECALLED), (3, 1, 2))[0])]
     recalled = [Fact(name, draw_number(random, name, 2, 19, False)).text for name in names]
-    task = Task(x, texts)
-    prompts = _prompts(task, agents)
     history = [_turn(t, ABSTAINED, agents, len(texts)) for t in range(n_heard)]
-    memories = [Memory(id=str(i), text=text, collection="judge", score=1.0) for i, text in enumerate(recalled)]
-    return Sample(prompts.prompt(at, history, memories), ABSTAINED, tuple(ascii_uppercase[: len(texts)]), "outside")
+    prompt = _prompts(Task(x, texts), agents).prompt(at, history, _recalled(recalled))
+    return Sample(prompt, ABSTAINED, tuple(ascii_uppercase[: len(texts)]), "outside")
+
+
+def _recalled(texts: Sequence[str]) -> list[Memory]:
+    return [Memory(id=str(i), text=text, collection="judge", score=1.0) for i, text in enumerate(texts)]
 
 
 def labels_of(question: Question) -> tuple[str, ...]:
@@ -225,15 +236,6 @@ def as_task(question: Question, task_id: str | None = None) -> Task:
         {"best": question.best} if question.best >= 0 else {}
     )
     return Task(question.x, candidates, id=task_id, metadata=metadata)
-
-
-def prompt_of(
-    question: Question, agents: tuple[str, ...], at: int, said: Sequence[Said], recalled: Sequence[str]
-) -> Prompt:
-    """The prompt of one turn, after what was said."""
-    history = [_turn(t, one, agents, len(question.replies)) for t, one in enumerate(said)]
-    memories = [Memory(id=str(i), text=text, collection="judge", score=1.0) for i, text in enumerate(recalled)]
-    return _prompts(as_task(question), agents).prompt(at, history, memories)
 
 
 def _prompts(task: Task, agents: tuple[str, ...]) -> DebatePrompts:

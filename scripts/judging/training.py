@@ -5,6 +5,7 @@ Knows nothing of the world but what batches hold.
 
 from __future__ import annotations
 
+import copy
 import json
 import math
 import re
@@ -59,7 +60,7 @@ def make_model(tokenizer: Any, plan: Plan) -> Any:
         start: Any = LlamaForCausalLM
         model = start.from_pretrained(plan.start, dtype="float32")  # whatever its file is in
         model.resize_token_embeddings(len(tokenizer))
-        return model
+        return _deepened(model, plan.layers)
     heads = plan.hidden // 32
     return LlamaForCausalLM(
         LlamaConfig(
@@ -79,18 +80,36 @@ def make_model(tokenizer: Any, plan: Plan) -> Any:
     )
 
 
+def _deepened(model: Any, layers: int) -> Any:
+    """The model with further layers among its own, which at first change nothing (Chen et al. 2016, Net2Net)."""
+    torch: Any = import_module("torch")
+    found = list(model.model.layers)
+    for n in range(layers - len(found)):
+        made = copy.deepcopy(found[2 * n + 1])
+        for output in (made.self_attn.o_proj, made.mlp.down_proj):
+            torch.nn.init.zeros_(output.weight)
+        found.insert(2 * n + 2 + n % 2, made)
+    model.model.layers = torch.nn.ModuleList(found)
+    model.config.num_hidden_layers = len(found)
+    for n, layer in enumerate(found):
+        layer.self_attn.layer_idx = n
+    return model
+
+
 def make_tokenizer(plan: Plan) -> Any:
     """A tokenizer for the texts of 4,000 samples; or the one to start from, with pieces for what it lacks."""
+    models: Any = import_module("transformers")
+    known = None if plan.start is None else models.AutoTokenizer.from_pretrained(plan.start)
+    if known is not None and all(len(known.tokenize(syllable)) == 1 for syllable in (*FIRST, *LAST)):
+        return known
     random = Random(f"tokenizer-{plan.seed}")
-    samples = [make_asked(random) if n % 4 == 0 else make_sample(random) for n in range(1200 if plan.start else 4000)]
+    samples = [make_asked(random) if n % 4 == 0 else make_sample(random) for n in range(1200 if known else 4000)]
     found = [text for sample in samples for text in (*_pieces(sample), *_replies(sample))]
-    if plan.start is None:
+    if known is None:
         frame = ["system\n", "\n", "user\n", "assistant\n"] * 4000
         return with_syllables(train_tokenizer([*frame, *found], vocabulary=800), (*FIRST, *LAST))
-    models: Any = import_module("transformers")
-    started = with_syllables(models.AutoTokenizer.from_pretrained(plan.start), (*FIRST, *LAST))
     kept = [s.reply for s in samples if s.kind.split()[0] in ("add", "sub", "max", "sort")]
-    return with_pieces(started, found, kept, n=96)
+    return with_pieces(with_syllables(known, (*FIRST, *LAST)), found, kept, n=96)
 
 
 def _pieces(sample: Sample | Asked) -> list[str]:
@@ -126,7 +145,7 @@ def train(plan: Plan, is_stopped: Callable[[], bool] = lambda: False) -> None:
     encoder, started, saved, losses = Encoder(tokenizer), time.monotonic() - spent, time.monotonic(), list[float]()
     core = torch.compile(hidden_states(model), dynamic=False) if plan.compiled else hidden_states(model)
     while not is_stopped() and (progress := _progress(plan, step, time.monotonic() - started)) < 1:
-        shared.value = progress
+        shared.value = progress if plan.start is None else 0.22 + 0.78 * progress
         for group in optimizer.param_groups:
             group["lr"] = plan.rate * min(1, (step + 1) / 60) * (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * progress)))
         losses.append(_step(model, core, optimizer, queue.get(), plan.device))
