@@ -120,13 +120,7 @@ class Evaluation(OmitsEmpty):
 
         `right` when all that was chosen is right, so that a tie among right candidates is, and any other tie is not.
         """
-        if not best:
-            return None
-        if not self.choice:
-            return "unscored"
-        if set(self.choice) <= set(best):
-            return "right"
-        return "tied" if len(self.choice) > 1 else "wrong"
+        return verdict(self.choice, best)
 
     def feedback(self, j: int) -> str:
         """What the agents said of candidate `j`, worst component first: a textual gradient (arXiv 2305.03495).
@@ -194,6 +188,17 @@ class Evaluation(OmitsEmpty):
             ValueError: for what `to_dict` does not write: an unknown or missing key, a value of another type.
         """
         return from_plain(cls, data)
+
+
+def verdict(choice: Collection[int], best: Collection[int]) -> Verdict | None:
+    """How a choice stands to the indices of the right candidates, as `Evaluation.verdict`; None without any."""
+    if not best:
+        return None
+    if not choice:
+        return "unscored"
+    if set(choice) <= set(best):
+        return "right"
+    return "tied" if len(choice) > 1 else "wrong"
 
 
 def why_unscored(turn: Turn, j: int, k: int) -> str | None:

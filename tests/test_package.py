@@ -27,6 +27,7 @@ LAYERS = (
     {"dataset", "export", "bundled_judge", "search"},
     {"config"},
     {"jobs", "server"},
+    {"meta_evaluation"},
     {"fleet"},
     {"cli", "testing"},
 )

@@ -294,6 +294,11 @@ class StoredRun:
                 found = as_task(row.task_id, row.data), kept_evaluation(row.evaluation)
             yield found
 
+    def result_data(self) -> Iterator[tuple[str, dict[str, Any], str]]:
+        """Id, plain data, and the evaluation's JSON of every evaluated task, in order; quicker than `results`."""
+        for row, _ in self._each(_under(None), lambda _, rows: rows):
+            yield row.task_id, row.data, row.evaluation
+
     def has_answers(self) -> bool:
         """Whether a model's reply or an evaluation is recorded."""
         return self._database.run(lambda connection: has_answers(connection, self._run_id))

@@ -1,0 +1,4 @@
+"""Judges the judge: what the scores of a run are worth, by what people say and beside what would cost less.
+
+Reads runs from their stores; every command here that asks no model works without one.
+"""

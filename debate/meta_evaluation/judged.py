@@ -1,0 +1,193 @@
+"""A run as arrays: per task what the evaluator said, what people say, and what the figures are grouped by.
+
+Reads the evaluations as plain data, without their texts: ten thousand of them take seconds. Knows no
+figure: they are made in the other modules here, on `debate.statistics`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from debate.dataset.labels import Labels, Opinion, labels_of, read_labels
+from debate.errors import InputError
+from debate.evaluation import Evaluation, from_plain, verdict
+from debate.jobs.run_directory import RunDirectory
+from debate.types import FloatArray, Scale, Task, Usage, Verdict
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shown:
+    """One turn, without its texts.
+
+    Attributes:
+        round: from 0.
+        agent: index along I.
+        order: candidate indices in the order in which the agent saw them.
+        is_unread: whether its reply could not be read in the end.
+    """
+
+    round: int
+    agent: int
+    order: tuple[int, ...]
+    is_unread: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Judged:
+    """One evaluated task.
+
+    Attributes:
+        task_id: the task's.
+        labels: what people say of it.
+        metadata: the task's.
+        generators: of the J candidates; "" where none is named.
+        lengths: of the candidates' texts in characters, (J,).
+        scores: (J,), NaN = unscored.
+        choice: the selected candidate and those that tie with it; empty when nothing was selected.
+        probabilities: (J,).
+        scale: of the scores.
+        tensor: S, (R, I, J, K), NaN = unscored; None for evaluators without one.
+        agents: names along I.
+        components: names along K.
+        cv: one per round.
+        turns: in the order in which they were taken.
+        status: `ok`, `partial`, `failed`.
+        stop_reason: why the debate ended; "" for evaluators that have no rounds.
+        order_agreement: for a balanced debate, whether both orders chose alike.
+        usage: tokens and calls.
+        members: the evaluations this one was made from, as for a balanced debate.
+    """
+
+    task_id: str
+    labels: Labels
+    metadata: Mapping[str, Any]
+    generators: tuple[str, ...]
+    lengths: FloatArray
+    scores: FloatArray
+    choice: tuple[int, ...]
+    probabilities: FloatArray
+    scale: Scale
+    tensor: FloatArray | None
+    agents: tuple[str, ...]
+    components: tuple[str, ...]
+    cv: FloatArray
+    turns: tuple[Shown, ...]
+    status: str
+    stop_reason: str
+    order_agreement: bool | None
+    usage: Usage
+    members: tuple[Judged, ...] = ()
+
+    @property
+    def group(self) -> str:
+        """The `group` in the task's metadata; "" where it names none."""
+        return str(self.metadata.get("group", ""))
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """How the choice stands to the right candidates, as `Evaluation.verdict`; None where people named none."""
+        return verdict(self.choice, self.labels.together.best)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JudgedRun:
+    """The evaluated tasks of a run, in their order.
+
+    Attributes:
+        directory: its folder.
+        tasks: what was evaluated.
+        identity: the evaluator and the models, as the run recorded them.
+        unknown_labels: task ids of the labels file that the run does not have.
+    """
+
+    directory: RunDirectory
+    tasks: Sequence[Judged]
+    identity: Mapping[str, Any]
+    unknown_labels: tuple[str, ...] = ()
+
+    def evaluation(self, task_id: str) -> tuple[Task, Evaluation]:
+        """One task with its evaluation, whole.
+
+        Raises:
+            InputError: when the run has no evaluation of it.
+            StoreError: as `RunDirectory.open_store`.
+        """
+        with self.directory.open_store() as store:
+            for found in store.read(self.directory.name).results(task_id):
+                return found
+        raise InputError(f"there is no evaluation of the task {task_id!r}", file=self.directory.path)
+
+
+def read_run(folder: Path, labels: Path | None = None) -> JudgedRun:
+    """The evaluated tasks of a run, with the labels in their metadata, or those of a file in their place.
+
+    Raises:
+        ConfigError: when the folder holds no run.
+        InputError: when nothing is evaluated yet.
+        StoreError: as `RunDirectory.open_store`.
+        TaskError: for labels of another form; names file, line and field.
+    """
+    directory = RunDirectory.existing(folder)
+    with directory.open_store() as store:
+        record = store.read(directory.name)
+        found = [_judged(task_id, task, json.loads(data)) for task_id, task, data in record.result_data()]
+    if not found:
+        raise InputError("holds no evaluation yet", file=folder, hint=f"`debate resume {folder}` goes on with the run")
+    unknown: tuple[str, ...] = ()
+    if labels is not None:
+        joined = read_labels(labels, {each.task_id: len(each.scores) for each in found})
+        unknown = joined.unknown
+        nothing = {each.task_id: Labels(Opinion(len(each.scores))) for each in found}
+        found = [replace(each, labels=joined.labels.get(each.task_id, nothing[each.task_id])) for each in found]
+    return JudgedRun(directory, found, directory.identity or {}, unknown)
+
+
+def _judged(task_id: str, task: Mapping[str, Any], data: Mapping[str, Any], labels: Labels | None = None) -> Judged:
+    candidates = task["candidates"]
+    labels = labels or labels_of(task["metadata"], len(candidates), task_id)
+    return Judged(
+        task_id=task_id,
+        labels=labels,
+        metadata=task["metadata"],
+        generators=tuple(each["generator"] or "" for each in candidates),
+        lengths=np.array([len(each["text"]) for each in candidates], dtype=np.float64),  # (J,)
+        members=tuple(_judged(task_id, task, member, labels) for member in data["members"]),
+        **_said(data),
+    )
+
+
+def _said(data: Mapping[str, Any]) -> dict[str, Any]:
+    """What the evaluator said, from the plain data of an evaluation."""
+    selected, tied, tensor = data["selected"], tuple(data["tied"]), data["tensor"]
+    agents = tuple(data["agents"])
+    return {
+        "scores": _array(data["scores"]),  # (J,)
+        "choice": () if selected is None else tied if selected in tied else (selected,),
+        "probabilities": _array(data["probabilities"]),  # (J,)
+        "scale": from_plain(Scale, data["scale"]),
+        "tensor": None if tensor is None else _array(tensor),  # (R, I, J, K)
+        "agents": agents,
+        "components": tuple(data["components"]),
+        "cv": _array(data["cv"]),  # (R,)
+        "turns": tuple(_shown(turn, agents) for turn in data["transcript"]),
+        "status": data["status"],
+        "stop_reason": data["stop_reason"] or "",
+        "order_agreement": data["order_agreement"],
+        "usage": Usage(**data["usage"]),
+    }
+
+
+def _shown(turn: Mapping[str, Any], agents: Sequence[str]) -> Shown:
+    agent = agents.index(turn["agent"]) if turn["agent"] in agents else -1
+    return Shown(turn["round"], agent, tuple(turn["labels"].values()), turn["failure"] is not None)
+
+
+def _array(values: Any) -> FloatArray:
+    """Numbers in nested lists; null is NaN."""
+    return np.array(values, dtype=np.float64)
