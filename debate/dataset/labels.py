@@ -7,7 +7,8 @@
 
 The same keys stand in the `metadata` of a task. In a file, lines of different people (`by`) on one task are votes, too.
 What people say together is what stands beside the votes, or else follows from them: the choice that more than half of
-them made, and the mean of their scores. Knows neither runs nor judges.
+them made, and the mean of their scores. A line may say how its task was drawn (`drawn`), as `debate label` writes it.
+Knows neither runs nor judges.
 """
 
 from __future__ import annotations
@@ -29,6 +30,25 @@ from debate.types import FloatArray
 _KEYS = ("best", "ranking", "scores")
 
 
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """How a task came to be labeled: by a random draw of the program.
+
+    Attributes:
+        seed: of the draw.
+        size: of the sample.
+        of: number of tasks that it was drawn from.
+        stratify: the key of the metadata by whose values it was stratified; empty where it was not.
+        stratum: the task's value of that key.
+    """
+
+    seed: int
+    size: int
+    of: int
+    stratify: str = ""
+    stratum: str = ""
+
+
 @dataclass(frozen=True)
 class Opinion:
     """What one person, or people together, say of the J candidates of a task.
@@ -40,6 +60,7 @@ class Opinion:
         scores: per component (J,), on people's own scale; NaN where none was given.
         by: who; empty where nobody is named.
         at: when, as it was written down.
+        drawn: how the task was drawn; None where it is not known to be of a random sample.
     """
 
     n_candidates: int
@@ -48,6 +69,7 @@ class Opinion:
     scores: Mapping[str, FloatArray] = field(default_factory=dict[str, FloatArray])
     by: str = ""
     at: str = ""
+    drawn: Drawn | None = None
 
     @cached_property
     def preference(self) -> FloatArray | None:
@@ -196,7 +218,7 @@ def _opinion(record: Record, n_candidates: int) -> Opinion:
     read = {"best": _best, "ranking": _ranking, "scores": _scores}
     said = {key: read[key](record, n_candidates) for key in _KEYS if record.data.get(key) not in (None, "")}
     signed = {key: record.optional_text(key) or "" for key in ("by", "at")}
-    return Opinion(n_candidates, **said, **signed)
+    return Opinion(n_candidates, **said, **signed, drawn=_drawn(record))  # pyright: ignore[reportArgumentType]
 
 
 def _best(record: Record, n_candidates: int) -> tuple[int, ...]:
@@ -222,6 +244,22 @@ def _ranking(record: Record, n_candidates: int) -> tuple[float, ...]:
 def _scores(record: Record, n_candidates: int) -> dict[str, FloatArray]:
     given = record.mapping("scores")
     return {name: _numbers(record, given.items(name), f"scores.{name}", n_candidates) for name in given.data}
+
+
+def _drawn(record: Record) -> Drawn | None:
+    if record.data.get("drawn") in (None, ""):
+        return None
+    given = record.mapping("drawn")
+    seed, size, of = (_whole(given, key) for key in ("seed", "size", "of"))
+    stratify, stratum = (given.optional_text(key) or "" for key in ("stratify", "stratum"))
+    return Drawn(seed, size, of, stratify, stratum)
+
+
+def _whole(record: Record, key: str) -> int:
+    value = record.data.get(key)
+    if isinstance(value, bool) or not isinstance(value, int):
+        record.refuse("is missing" if value is None else f"must be a whole number, got {value!r}", key)
+    return value
 
 
 def _numbers(record: Record, values: Sequence[Any], field: str, n_candidates: int) -> FloatArray:
