@@ -5,10 +5,17 @@
     {"task_id": "q1", "scores": {"clarity": [3, 5, null]}}                       a score per candidate
     {"task_id": "q1", "votes": [{"by": "anna", "best": 0}, {"by": "ben", "ranking": [1, 1, 1]}]}     several people
 
+<<<<<<< HEAD
 The same keys stand in the `metadata` of a task. `best` names candidates as `Task.best` does. In a file, lines of
 different people (`by`) on one task are votes, too. What people say together is what stands beside the votes, or else
 follows from them: the choice that more than half of them made, and the mean of their scores. Knows neither runs nor
 judges.
+=======
+The same keys stand in the `metadata` of a task. In a file, lines of different people (`by`) on one task are votes, too.
+What people say together is what stands beside the votes, or else follows from them: the choice that more than half of
+them made, and the mean of their scores. A line may say how its task was drawn (`drawn`), as `debate label` writes it.
+Knows neither runs nor judges.
+>>>>>>> h17-label
 """
 
 from __future__ import annotations
@@ -33,6 +40,25 @@ LABELS = frozenset({"best", "ranking", "scores", "votes"})
 """The keys under which labels stand."""
 
 
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """How a task came to be labeled: by a random draw of the program.
+
+    Attributes:
+        seed: of the draw.
+        size: of the sample.
+        of: number of tasks that it was drawn from.
+        stratify: the key of the metadata by whose values it was stratified; empty where it was not.
+        stratum: the task's value of that key.
+    """
+
+    seed: int
+    size: int
+    of: int
+    stratify: str = ""
+    stratum: str = ""
+
+
 @dataclass(frozen=True)
 class Opinion:
     """What one person, or people together, say of the J candidates of a task.
@@ -44,6 +70,7 @@ class Opinion:
         scores: per component (J,), on people's own scale; NaN where none was given.
         by: who; empty where nobody is named.
         at: when, as it was written down.
+        drawn: how the task was drawn; None where it is not known to be of a random sample.
     """
 
     n_candidates: int
@@ -52,6 +79,7 @@ class Opinion:
     scores: Mapping[str, FloatArray] = field(default_factory=dict[str, FloatArray])
     by: str = ""
     at: str = ""
+    drawn: Drawn | None = None
 
     def __bool__(self) -> bool:
         """Whether anything is said."""
@@ -234,6 +262,7 @@ def _mean(scores: FloatArray) -> FloatArray:
     return np.where(n > 0, np.where(is_given, scores, 0).sum(axis=0) / np.maximum(n, 1), np.nan)
 
 
+<<<<<<< HEAD
 def _opinion(record: Record, names: Names) -> Opinion:
     given = {key for key in LABELS if record.data.get(key) not in (None, "")}
     opinion = Opinion(
@@ -247,6 +276,13 @@ def _opinion(record: Record, names: Names) -> Opinion:
     if opinion.best and opinion.ranking is not None and opinion.best != replace(opinion, best=()).choice:
         record.refuse(f"contradicts the ranking {record.data['ranking']}", "best", "give one of the two")
     return opinion
+=======
+def _opinion(record: Record, n_candidates: int) -> Opinion:
+    read = {"best": _best, "ranking": _ranking, "scores": _scores}
+    said = {key: read[key](record, n_candidates) for key in _KEYS if record.data.get(key) not in (None, "")}
+    signed = {key: record.optional_text(key) or "" for key in ("by", "at")}
+    return Opinion(n_candidates, **said, **signed, drawn=_drawn(record))  # pyright: ignore[reportArgumentType]
+>>>>>>> h17-label
 
 
 def _best(record: Record, names: Names) -> tuple[int, ...]:
@@ -267,6 +303,22 @@ def _scores(record: Record, names: Names) -> dict[str, FloatArray]:
     given = record.mapping("scores")
     filled = [name for name, scores in given.data.items() if scores is not None]
     return {name: _numbers(given, given.items(name), name, len(names)) for name in filled}
+
+
+def _drawn(record: Record) -> Drawn | None:
+    if record.data.get("drawn") in (None, ""):
+        return None
+    given = record.mapping("drawn")
+    seed, size, of = (_whole(given, key) for key in ("seed", "size", "of"))
+    stratify, stratum = (given.optional_text(key) or "" for key in ("stratify", "stratum"))
+    return Drawn(seed, size, of, stratify, stratum)
+
+
+def _whole(record: Record, key: str) -> int:
+    value = record.data.get(key)
+    if isinstance(value, bool) or not isinstance(value, int):
+        record.refuse("is missing" if value is None else f"must be a whole number, got {value!r}", key)
+    return value
 
 
 def _numbers(record: Record, values: Sequence[Any], field: str, n_candidates: int) -> FloatArray:
