@@ -136,7 +136,7 @@ def read_run(folder: Path, labels: Path | None = None) -> JudgedRun:
     directory = RunDirectory.existing(folder)
     with directory.open_store() as store:
         record = store.read(directory.name)
-        found = [_judged(task_id, task, json.loads(data)) for task_id, task, data in record.result_data()]
+        found = [as_judged(task_id, task, json.loads(data)) for task_id, task, data in record.result_data()]
     if not found:
         raise InputError("holds no evaluation yet", file=folder, hint=f"`debate resume {folder}` goes on with the run")
     unknown: tuple[str, ...] = ()
@@ -148,7 +148,12 @@ def read_run(folder: Path, labels: Path | None = None) -> JudgedRun:
     return JudgedRun(directory, found, directory.identity or {}, unknown)
 
 
-def _judged(task_id: str, task: Mapping[str, Any], data: Mapping[str, Any], labels: Labels | None = None) -> Judged:
+def as_judged(task_id: str, task: Mapping[str, Any], data: Mapping[str, Any], labels: Labels | None = None) -> Judged:
+    """One task, from the plain data of it and of its evaluation.
+
+    Raises:
+        TaskError: for labels of another form in its metadata, where none are given here.
+    """
     candidates = task["candidates"]
     labels = labels or labels_of(task["metadata"], len(candidates), task_id)
     return Judged(
@@ -157,7 +162,7 @@ def _judged(task_id: str, task: Mapping[str, Any], data: Mapping[str, Any], labe
         metadata=task["metadata"],
         generators=tuple(each["generator"] or "" for each in candidates),
         lengths=np.array([len(each["text"]) for each in candidates], dtype=np.float64),  # (J,)
-        members=tuple(_judged(task_id, task, member, labels) for member in data["members"]),
+        members=tuple(as_judged(task_id, task, member, labels) for member in data["members"]),
         **_said(data),
     )
 
