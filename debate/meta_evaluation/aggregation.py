@@ -50,7 +50,11 @@ class Aggregation:
     @classmethod
     def of_run(cls, run: JudgedRun) -> Self | None:
         """Those of a run of debates; None for other evaluators, which have no tensor."""
-        evaluator: Mapping[str, Any] = run.identity.get("evaluator", {})
+        return cls.of_described(run.identity.get("evaluator", {}))
+
+    @classmethod
+    def of_described(cls, evaluator: Mapping[str, Any]) -> Self | None:
+        """Those of an evaluator's `describe()`."""
         if evaluator.get("evaluator") != "debate":
             return None
         given: dict[str, Any] = evaluator["aggregation"]

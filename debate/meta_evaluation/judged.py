@@ -138,10 +138,14 @@ def read_run(folder: Path, labels: Path | None = None) -> JudgedRun:
     names: dict[str, Names] = {}
     with directory.open_store() as store:
         record = store.read(directory.name)
+<<<<<<< HEAD
         for task_id, task, data in record.result_data():
             names[task_id] = _names(task)
             said = labels_of({} if labels else task["metadata"], names[task_id], task_id)
             found.append(_judged(task_id, task, json.loads(data), said))
+=======
+        found = [as_judged(task_id, task, json.loads(data)) for task_id, task, data in record.result_data()]
+>>>>>>> h17-stop
     if not found:
         raise InputError("holds no evaluation yet", file=folder, hint=f"`debate resume {folder}` goes on with the run")
     unknown: tuple[str, ...] = ()
@@ -152,6 +156,7 @@ def read_run(folder: Path, labels: Path | None = None) -> JudgedRun:
     return JudgedRun(directory, found, directory.identity or {}, unknown)
 
 
+<<<<<<< HEAD
 def _labeled(judged: Judged, labels: Labels) -> Judged:
     return replace(judged, labels=labels, members=tuple(_labeled(member, labels) for member in judged.members))
 
@@ -161,6 +166,14 @@ def _names(task: Mapping[str, Any]) -> Names:
 
 
 def _judged(task_id: str, task: Mapping[str, Any], data: Mapping[str, Any], labels: Labels) -> Judged:
+=======
+def as_judged(task_id: str, task: Mapping[str, Any], data: Mapping[str, Any], labels: Labels | None = None) -> Judged:
+    """One task, from the plain data of it and of its evaluation.
+
+    Raises:
+        TaskError: for labels of another form in its metadata, where none are given here.
+    """
+>>>>>>> h17-stop
     candidates = task["candidates"]
     return Judged(
         task_id=task_id,
@@ -168,7 +181,7 @@ def _judged(task_id: str, task: Mapping[str, Any], data: Mapping[str, Any], labe
         metadata=task["metadata"],
         generators=tuple(each["generator"] or "" for each in candidates),
         lengths=np.array([len(each["text"]) for each in candidates], dtype=np.float64),  # (J,)
-        members=tuple(_judged(task_id, task, member, labels) for member in data["members"]),
+        members=tuple(as_judged(task_id, task, member, labels) for member in data["members"]),
         **_said(data),
     )
 
