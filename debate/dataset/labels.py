@@ -5,17 +5,10 @@
     {"task_id": "q1", "scores": {"clarity": [3, 5, null]}}                       a score per candidate
     {"task_id": "q1", "votes": [{"by": "anna", "best": 0}, {"by": "ben", "ranking": [1, 1, 1]}]}     several people
 
-<<<<<<< HEAD
 The same keys stand in the `metadata` of a task. `best` names candidates as `Task.best` does. In a file, lines of
 different people (`by`) on one task are votes, too. What people say together is what stands beside the votes, or else
-follows from them: the choice that more than half of them made, and the mean of their scores. Knows neither runs nor
-judges.
-=======
-The same keys stand in the `metadata` of a task. In a file, lines of different people (`by`) on one task are votes, too.
-What people say together is what stands beside the votes, or else follows from them: the choice that more than half of
-them made, and the mean of their scores. A line may say how its task was drawn (`drawn`), as `debate label` writes it.
-Knows neither runs nor judges.
->>>>>>> h17-label
+follows from them: the choice that more than half of them made, and the mean of their scores. A line may say how its
+task was drawn (`drawn`), as `debate label` writes it. Knows neither runs nor judges.
 """
 
 from __future__ import annotations
@@ -262,7 +255,6 @@ def _mean(scores: FloatArray) -> FloatArray:
     return np.where(n > 0, np.where(is_given, scores, 0).sum(axis=0) / np.maximum(n, 1), np.nan)
 
 
-<<<<<<< HEAD
 def _opinion(record: Record, names: Names) -> Opinion:
     given = {key for key in LABELS if record.data.get(key) not in (None, "")}
     opinion = Opinion(
@@ -272,17 +264,11 @@ def _opinion(record: Record, names: Names) -> Opinion:
         scores=_scores(record, names) if "scores" in given else {},
         by=record.optional_text("by") or "",
         at=record.optional_text("at") or "",
+        drawn=_drawn(record),
     )
     if opinion.best and opinion.ranking is not None and opinion.best != replace(opinion, best=()).choice:
         record.refuse(f"contradicts the ranking {record.data['ranking']}", "best", "give one of the two")
     return opinion
-=======
-def _opinion(record: Record, n_candidates: int) -> Opinion:
-    read = {"best": _best, "ranking": _ranking, "scores": _scores}
-    said = {key: read[key](record, n_candidates) for key in _KEYS if record.data.get(key) not in (None, "")}
-    signed = {key: record.optional_text(key) or "" for key in ("by", "at")}
-    return Opinion(n_candidates, **said, **signed, drawn=_drawn(record))  # pyright: ignore[reportArgumentType]
->>>>>>> h17-label
 
 
 def _best(record: Record, names: Names) -> tuple[int, ...]:

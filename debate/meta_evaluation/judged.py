@@ -138,14 +138,10 @@ def read_run(folder: Path, labels: Path | None = None) -> JudgedRun:
     names: dict[str, Names] = {}
     with directory.open_store() as store:
         record = store.read(directory.name)
-<<<<<<< HEAD
         for task_id, task, data in record.result_data():
             names[task_id] = _names(task)
             said = labels_of({} if labels else task["metadata"], names[task_id], task_id)
-            found.append(_judged(task_id, task, json.loads(data), said))
-=======
-        found = [as_judged(task_id, task, json.loads(data)) for task_id, task, data in record.result_data()]
->>>>>>> h17-stop
+            found.append(as_judged(task_id, task, json.loads(data), said))
     if not found:
         raise InputError("holds no evaluation yet", file=folder, hint=f"`debate resume {folder}` goes on with the run")
     unknown: tuple[str, ...] = ()
@@ -156,7 +152,6 @@ def read_run(folder: Path, labels: Path | None = None) -> JudgedRun:
     return JudgedRun(directory, found, directory.identity or {}, unknown)
 
 
-<<<<<<< HEAD
 def _labeled(judged: Judged, labels: Labels) -> Judged:
     return replace(judged, labels=labels, members=tuple(_labeled(member, labels) for member in judged.members))
 
@@ -165,15 +160,12 @@ def _names(task: Mapping[str, Any]) -> Names:
     return [(each["id"], each["generator"]) for each in task["candidates"]]
 
 
-def _judged(task_id: str, task: Mapping[str, Any], data: Mapping[str, Any], labels: Labels) -> Judged:
-=======
 def as_judged(task_id: str, task: Mapping[str, Any], data: Mapping[str, Any], labels: Labels | None = None) -> Judged:
     """One task, from the plain data of it and of its evaluation.
 
-    Raises:
-        TaskError: for labels of another form in its metadata, where none are given here.
+    labels: None is those in its metadata.
     """
->>>>>>> h17-stop
+    labels = labels_of(task["metadata"], _names(task), task_id) if labels is None else labels
     candidates = task["candidates"]
     return Judged(
         task_id=task_id,
