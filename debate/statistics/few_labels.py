@@ -21,7 +21,7 @@ from debate.statistics.intervals import (
     normal_quantile,
     t_tail,
 )
-from debate.types import FloatArray, check_choice, score_array
+from debate.types import FloatArray, FloatOrNaN, check_choice, score_array
 
 Likeness = Literal["accuracy", "rmse"]
 
@@ -37,8 +37,8 @@ class Corrected(Estimate):
     """
 
     n_judged: int
-    power: float
-    labels_alone: float
+    power: FloatOrNaN
+    labels_alone: FloatOrNaN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,9 +55,9 @@ class AnnotatorTest(Estimate):
     """
 
     passes: bool
-    replaceable: float
-    p_values: tuple[float, ...]
-    advantages: tuple[float, ...]
+    replaceable: FloatOrNaN
+    p_values: tuple[FloatOrNaN, ...]
+    advantages: tuple[FloatOrNaN, ...]
 
 
 def ppi_mean(
