@@ -292,8 +292,8 @@ def _scores(record: Record, names: Names) -> dict[str, FloatArray]:
 
 
 def _drawn(record: Record) -> Drawn | None:
-    if record.data.get("drawn") in (None, ""):
-        return None
+    if not isinstance(record.data.get("drawn"), dict):
+        return None  # in metadata the word may stand for anything
     given = record.mapping("drawn")
     seed, size, of = (_whole(given, key) for key in ("seed", "size", "of"))
     stratify, stratum = (given.optional_text(key) or "" for key in ("stratify", "stratum"))
