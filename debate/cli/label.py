@@ -254,12 +254,13 @@ def render(found: CorrectedRun) -> Iterator[RenderableType]:
         yield line(f"  {found.stratify} {stratum.name or '(none)'}: {stratum.labeled} of {stratum.tasks}")
     for warning in found.warnings:
         yield line(warning, "yellow")
-    made = table("", "judge alone", "labels alone", "PPI++", "Rogan-Gladen", right=range(1, 5))
+    made = table("", "judge", "labels", "PPI++", "Rogan-Gladen", right=range(1, 5))
     for each in found.figures:
         rate = each.rogan_gladen
         cells = (_number(each.judge), _number(each.ppi.labels_alone), _estimate(each.ppi), _estimate(rate))
         made.add_row(line(f"{each.name} {each.of}".strip()), *map(line, cells))
     yield made
+    yield line("The judge alone, the labels alone, and both together with intervals of 95 %.", "dim")
     reasons = {each.reason for figure in found.figures for each in (figure.ppi, figure.rogan_gladen) if each}
     yield from (line(f"-: {reason}.", "dim") for reason in sorted(reasons - {None}, key=str))
 
@@ -272,4 +273,4 @@ def _estimate(found: Estimate | None) -> str:
 
 
 def _number(value: float) -> str:
-    return "-" if math.isnan(value) else f"{value:.3f}"
+    return "-" if math.isnan(value) else f"{value:.2f}"

@@ -232,7 +232,8 @@ def _selected(task: Judged) -> int | None:
 def _generators(tasks: Sequence[Judged]) -> dict[str, Pick]:
     """The most frequent generators that wrote one candidate of a task, each with its candidate."""
     counts = Counter(name for task in tasks for name in set(task.generators) - {""} if task.generators.count(name) == 1)
-    return {name: partial(_candidate_by, name) for name, n in counts.most_common(_MOST_GENERATORS) if n > 1}
+    frequent = sorted((name for name, n in counts.items() if n > 1), key=lambda name: (-counts[name], name))
+    return {name: partial(_candidate_by, name) for name in frequent[:_MOST_GENERATORS]}
 
 
 def _candidate_by(name: str, task: Judged) -> int | None:
