@@ -126,7 +126,8 @@ def _label(folder: Path, path: Path, by: str, asked: _Sample, html: Path | None)
     n_done = sum(is_answered(held.get(each, {}), rating) for each in sample)
     say(f"{n_done} of {len(sample)} tasks are labeled by {by} in {path}.")
     if n_done:
-        say(f"`debate label {folder} --summary` says what the labels tell of the whole run.")
+        given = "" if path == folder / LABELS_FILE else f" --labels {path}"
+        say(f"`debate label {folder} --summary{given}` says what the labels tell of the whole run.")
 
 
 def _write_form(items: Sequence[Item], by: str, rating: Rating | None, html: Path, folder: Path) -> None:
