@@ -7,8 +7,8 @@
 
 The same keys stand in the `metadata` of a task. `best` names candidates as `Task.best` does. In a file, lines of
 different people (`by`) on one task are votes, too. What people say together is what stands beside the votes, or else
-follows from them: the choice that more than half of them made, and the mean of their scores. Knows neither runs nor
-judges.
+follows from them: the choice that more than half of them made, and the mean of their scores. A line may say how its
+task was drawn (`drawn`), as `debate label` writes it. Knows neither runs nor judges.
 """
 
 from __future__ import annotations
@@ -33,6 +33,25 @@ LABELS = frozenset({"best", "ranking", "scores", "votes"})
 """The keys under which labels stand."""
 
 
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """How a task came to be labeled: by a random draw of the program.
+
+    Attributes:
+        seed: of the draw.
+        size: of the sample.
+        of: number of tasks that it was drawn from.
+        stratify: the key of the metadata by whose values it was stratified; empty where it was not.
+        stratum: the task's value of that key.
+    """
+
+    seed: int
+    size: int
+    of: int
+    stratify: str = ""
+    stratum: str = ""
+
+
 @dataclass(frozen=True)
 class Opinion:
     """What one person, or people together, say of the J candidates of a task.
@@ -44,6 +63,7 @@ class Opinion:
         scores: per component (J,), on people's own scale; NaN where none was given.
         by: who; empty where nobody is named.
         at: when, as it was written down.
+        drawn: how the task was drawn; None where it is not known to be of a random sample.
     """
 
     n_candidates: int
@@ -52,6 +72,7 @@ class Opinion:
     scores: Mapping[str, FloatArray] = field(default_factory=dict[str, FloatArray])
     by: str = ""
     at: str = ""
+    drawn: Drawn | None = None
 
     def __bool__(self) -> bool:
         """Whether anything is said."""
@@ -243,6 +264,7 @@ def _opinion(record: Record, names: Names) -> Opinion:
         scores=_scores(record, names) if "scores" in given else {},
         by=record.optional_text("by") or "",
         at=record.optional_text("at") or "",
+        drawn=_drawn(record),
     )
     if opinion.best and opinion.ranking is not None and opinion.best != replace(opinion, best=()).choice:
         record.refuse(f"contradicts the ranking {record.data['ranking']}", "best", "give one of the two")
@@ -267,6 +289,22 @@ def _scores(record: Record, names: Names) -> dict[str, FloatArray]:
     given = record.mapping("scores")
     filled = [name for name, scores in given.data.items() if scores is not None]
     return {name: _numbers(given, given.items(name), name, len(names)) for name in filled}
+
+
+def _drawn(record: Record) -> Drawn | None:
+    if record.data.get("drawn") in (None, ""):
+        return None
+    given = record.mapping("drawn")
+    seed, size, of = (_whole(given, key) for key in ("seed", "size", "of"))
+    stratify, stratum = (given.optional_text(key) or "" for key in ("stratify", "stratum"))
+    return Drawn(seed, size, of, stratify, stratum)
+
+
+def _whole(record: Record, key: str) -> int:
+    value = record.data.get(key)
+    if isinstance(value, bool) or not isinstance(value, int):
+        record.refuse("is missing" if value is None else f"must be a whole number, got {value!r}", key)
+    return value
 
 
 def _numbers(record: Record, values: Sequence[Any], field: str, n_candidates: int) -> FloatArray:

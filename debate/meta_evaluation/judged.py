@@ -141,7 +141,7 @@ def read_run(folder: Path, labels: Path | None = None) -> JudgedRun:
         for task_id, task, data in record.result_data():
             names[task_id] = _names(task)
             said = labels_of({} if labels else task["metadata"], names[task_id], task_id)
-            found.append(_judged(task_id, task, json.loads(data), said))
+            found.append(as_judged(task_id, task, json.loads(data), said))
     if not found:
         raise InputError("holds no evaluation yet", file=folder, hint=f"`debate resume {folder}` goes on with the run")
     unknown: tuple[str, ...] = ()
@@ -160,7 +160,12 @@ def _names(task: Mapping[str, Any]) -> Names:
     return [(each["id"], each["generator"]) for each in task["candidates"]]
 
 
-def _judged(task_id: str, task: Mapping[str, Any], data: Mapping[str, Any], labels: Labels) -> Judged:
+def as_judged(task_id: str, task: Mapping[str, Any], data: Mapping[str, Any], labels: Labels | None = None) -> Judged:
+    """One task, from the plain data of it and of its evaluation.
+
+    labels: None is those in its metadata.
+    """
+    labels = labels_of(task["metadata"], _names(task), task_id) if labels is None else labels
     candidates = task["candidates"]
     return Judged(
         task_id=task_id,
@@ -168,7 +173,7 @@ def _judged(task_id: str, task: Mapping[str, Any], data: Mapping[str, Any], labe
         metadata=task["metadata"],
         generators=tuple(each["generator"] or "" for each in candidates),
         lengths=np.array([len(each["text"]) for each in candidates], dtype=np.float64),  # (J,)
-        members=tuple(_judged(task_id, task, member, labels) for member in data["members"]),
+        members=tuple(as_judged(task_id, task, member, labels) for member in data["members"]),
         **_said(data),
     )
 
