@@ -264,7 +264,7 @@ def _opinion(record: Record, names: Names) -> Opinion:
         scores=_scores(record, names) if "scores" in given else {},
         by=record.optional_text("by") or "",
         at=record.optional_text("at") or "",
-        drawn=_drawn(record),
+        drawn=_drawn(record) if given else None,
     )
     if opinion.best and opinion.ranking is not None and opinion.best != replace(opinion, best=()).choice:
         record.refuse(f"contradicts the ranking {record.data['ranking']}", "best", "give one of the two")

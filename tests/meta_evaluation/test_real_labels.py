@@ -6,6 +6,7 @@ import csv
 import json
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,8 @@ from debate.dataset.evalset import EvalSet
 from debate.evaluators.base import Evaluator
 from debate.jobs.run import Run
 from debate.meta_evaluation.judged import JudgedRun, read_run
-from debate.statistics import alternative_annotator_test, krippendorff_alpha
+from debate.meta_evaluation.trust import TrustFigures, agree
+from debate.statistics import Accuracy
 from debate.testing import SilentListener, reply_for
 from debate.types import FloatArray
 from tests.dataset.files import DATA
@@ -98,37 +100,70 @@ def test_garbage_is_unscored_and_never_counted_as_an_answer(pandalm: JudgedRun) 
     assert all(np.isnan(each.members[0].scores).all() for each in pandalm.tasks if each.task_id in unread)
 
 
-def test_what_the_majority_says_is_that_of_the_files(pandalm: JudgedRun) -> None:
-    expected = Counter[int | None]()
-    for row in rows("pandalm/testset-v1.json"):
-        (choice, count), *_ = Counter(row[person] for person in PEOPLE).most_common(1)
-        expected[choice if count > 1 else None] += 1
-    assert Counter(code(each.labels.together.choice) for each in pandalm.tasks) == expected
-
-
 RHO = {"gpt-3.5-turbo": 0.758042, "pandalm-7b": 0.714715}
 """How often each judge is at least as near to the other people as a person is. Neither may replace one."""
 
 
-def coded(choices: list[tuple[int, ...]]) -> FloatArray:
-    return np.array([np.nan if (found := code(choice)) is None else found for choice in choices])
+@pytest.fixture(scope="module")
+def agreed(pandalm: JudgedRun) -> dict[str, TrustFigures]:
+    """What `debate agree` says of each judge."""
+    return {
+        model: agree(replace(pandalm, tasks=[each.members[n] for each in pandalm.tasks]))
+        for n, model in enumerate(JUDGES)
+    }
 
 
-def test_the_alternative_annotator_test_on_three_people_is_that_of_the_files(pandalm: JudgedRun) -> None:
-    people = np.column_stack([coded([each.labels.votes[h].choice for each in pandalm.tasks]) for h in range(3)])
-    for n, model in enumerate(JUDGES):
-        judged = coded([each.members[n].choice for each in pandalm.tasks])
-        found = alternative_annotator_test(judged, people, eps=0.15)
-        said = [*recorded(model).values()]
-        for h in range(3):
-            won = total = 0
-            for row, choice in zip(rows("pandalm/testset-v1.json"), said, strict=True):
-                others = [row[person] for person in PEOPLE if person != PEOPLE[h]]
-                total += choice is not None
-                won += choice is not None and others.count(choice) >= others.count(row[PEOPLE[h]])
-            assert found.advantages[h] == pytest.approx(won / total)
-        assert found.left_out == said.count(None)
-        assert (found.passes, found.estimate) == (False, pytest.approx(RHO[model], abs=1e-6))
+def majority(row: dict[str, Any]) -> int | None:
+    (choice, count), *_ = Counter(row[person] for person in PEOPLE).most_common(1)
+    return choice if count > 1 else None
+
+
+@pytest.mark.parametrize("model", JUDGES)
+def test_what_agree_counts_of_pandalm_is_what_is_in_its_files(agreed: dict[str, TrustFigures], model: str) -> None:
+    found, people = agreed[model], [majority(row) for row in rows("pandalm/testset-v1.json")]
+    said = list(zip([*recorded(model).values()], people, strict=True))
+    assert (found.tasks, found.rates.split, found.rates.tied) == (999, people.count(None), people.count(0))
+    assert found.choices is not None
+    right, dropped = found.choices.right, [both for both in said if both[1]]
+    assert (found.rates.decided, right.labeled, right.right) == (len(dropped), len(dropped), sum(a == b for a, b in dropped))
+    assert right.unscored == sum(a is None for a, _ in dropped)
+    assert right.tied == sum(a == 0 for a, _ in dropped)
+    as_class = [a == b for a, b in said if a is not None and b is not None]
+    pairs = {each.ties: each.judge for each in found.choices.pairs}
+    assert (pairs["class"].estimate, pairs["class"].n) == (pytest.approx(np.mean(as_class)), len(as_class))
+
+
+@pytest.mark.parametrize("model", JUDGES)
+def test_people_against_people_and_the_judge_against_one_of_them_are_those_of_the_files(
+    agreed: dict[str, TrustFigures], model: str
+) -> None:
+    found = agreed[model].among_people
+    assert found is not None
+    votes = [[row[person] for person in PEOPLE] for row in rows("pandalm/testset-v1.json")]
+    alike = [(a == b) + (b == c) + (a == c) for a, b, c in votes]
+    assert found.two_people.estimate == pytest.approx(sum(alike) / 3 / len(votes))
+    with_one = [each.count(choice) / 3 for each, choice in zip(votes, recorded(model).values(), strict=True)
+                if choice is not None]  # fmt: skip
+    assert found.judge_and_one.estimate == pytest.approx(np.mean(with_one))
+
+
+@pytest.mark.parametrize("model", JUDGES)
+def test_the_alternative_annotator_test_on_three_people_is_that_of_the_files(
+    agreed: dict[str, TrustFigures], model: str
+) -> None:
+    found, said = agreed[model].among_people, [*recorded(model).values()]
+    assert found is not None
+    assert found.test is not None
+    assert [person.name for person in found.people] == [*PEOPLE]
+    for person in found.people:
+        won = total = 0
+        for row, choice in zip(rows("pandalm/testset-v1.json"), said, strict=True):
+            others = [row[other] for other in PEOPLE if other != person.name]
+            total += choice is not None
+            won += choice is not None and others.count(choice) >= others.count(row[person.name])
+        assert person.advantage == pytest.approx(won / total)
+    assert found.test.left_out == said.count(None)
+    assert (found.test.passes, found.test.estimate) == (False, pytest.approx(RHO[model], abs=1e-6))
 
 
 # ---- LLMBar: labels that come in a file of their own
@@ -153,7 +188,9 @@ def test_labels_of_llmbar_are_joined_with_a_run_that_did_not_have_them(tmp_path:
     for each, row in zip(results, pairs, strict=True):
         is_tied = len(each["tied"]) > 1
         expected["tied" if is_tied else "right" if each["selected"] == row["label"] - 1 else "wrong"] += 1
-    assert Counter(each.verdict for each in found.tasks) == expected
+    choices = agree(found).choices
+    assert choices is not None
+    assert choices.right == Accuracy(len(pairs), expected["right"], expected["tied"], 0, 0.5)
     assert expected["right"] > 0 < expected["wrong"]
 
 
@@ -199,9 +236,10 @@ ALPHA = {"Informativeness": 0.2911500, "Relevance": 0.1684327, "Fluency": 0.0264
 """Krippendorff's alpha of the three raters, interval level, by the package krippendorff 0.9."""
 
 
-@pytest.mark.parametrize("criterion", CRITERIA)
-def test_people_against_people_on_newsroom(rated: JudgedRun, criterion: str) -> None:
-    people = of_people(rated, criterion)
-    articles = [each.task_id for each in rated.tasks for _ in each.scores]
-    found = krippendorff_alpha(people, "interval", articles, draws=0)
-    assert (found.estimate, found.n) == (pytest.approx(ALPHA[criterion], abs=1e-6), 420)
+def test_people_against_people_on_newsroom(rated: JudgedRun) -> None:
+    found = {each.name: each for each in agree(rated).components}
+    assert [*found] == [*CRITERIA]
+    for criterion, each in found.items():
+        assert each.among_people is not None
+        assert (each.among_people.estimate, each.among_people.n) == (pytest.approx(ALPHA[criterion], abs=1e-6), 420)
+        assert each.people == pytest.approx(of_people(rated, criterion).mean())
