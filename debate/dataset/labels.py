@@ -176,7 +176,8 @@ def read_labels(file: Path, names: Mapping[str, Names]) -> Joined:
 def _with_cells(record: Record) -> Record:
     if record.file.suffix.lower() not in TABLES:
         return record
-    return replace(record, data={**record.data, **{key: record.cell(key) for key in LABELS & record.data.keys()}})
+    keys = {*LABELS, "drawn"} & record.data.keys()
+    return replace(record, data={**record.data, **{key: record.cell(key) for key in keys}})
 
 
 def _together(records: Sequence[Record], names: Names) -> Labels:

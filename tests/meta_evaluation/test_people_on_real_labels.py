@@ -125,7 +125,11 @@ def test_what_agree_counts_of_pandalm_is_what_is_in_its_files(agreed: dict[str, 
     assert (found.tasks, found.rates.split, found.rates.tied) == (999, people.count(None), people.count(0))
     assert found.choices is not None
     right, dropped = found.choices.right, [both for both in said if both[1]]
-    assert (found.rates.decided, right.labeled, right.right) == (len(dropped), len(dropped), sum(a == b for a, b in dropped))
+    assert (found.rates.decided, right.labeled, right.right) == (
+        len(dropped),
+        len(dropped),
+        sum(a == b for a, b in dropped),
+    )
     assert right.unscored == sum(a is None for a, _ in dropped)
     assert right.tied == sum(a == 0 for a, _ in dropped)
     as_class = [a == b for a, b in said if a is not None and b is not None]
