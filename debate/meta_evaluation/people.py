@@ -378,7 +378,7 @@ def _people(names: Sequence[str], codes: FloatArray, test: AnnotatorTest | None)
     n = (~np.isnan(codes)).sum(axis=0)  # (H,)
     nothing = (np.nan,) * len(names)
     p_values, advantages = (test.p_values, test.advantages) if test else (nothing, nothing)
-    order = np.argsort(-n, kind="stable")[:NAMED]
+    order: list[int] = np.argsort(-n, kind="stable")[:NAMED].tolist()
     return tuple(Person(names[h], int(n[h]), p_values[h], advantages[h]) for h in order)
 
 
