@@ -23,6 +23,9 @@ from debate.meta_evaluation.people import (
     choices,
     component_figures,
     decided,
+    is_compared,
+    pair_figures,
+    right_choices,
     rising,
 )
 from debate.statistics import Accuracy
@@ -117,14 +120,14 @@ def agree(run: JudgedRun, by: str | None = None, eps: float = 0.15) -> TrustFigu
             trained people, 0.1 for a crowd.
     """
     tasks, aggregation = run.tasks, Aggregation.of_run(run)
-    rates, worst = base_rates(tasks), _disagreements(run)
+    worst = _disagreements(run)
     key = by or ("group" if any(task.group for task in tasks) else None)
     return TrustFigures(
         run=str(run.directory.path),
         tasks=len(tasks),
         unknown_labels=run.unknown_labels,
-        rates=rates,
-        choices=choices(tasks, rates),
+        rates=base_rates(tasks),
+        choices=choices(tasks),
         components=component_figures(tasks, aggregation),
         among_people=among_people(tasks, eps),
         habits=habits(tasks, aggregation),
@@ -150,9 +153,9 @@ def _text(metadata: Mapping[str, object], key: str) -> str:
 
 
 def _group(value: str, tasks: Sequence[Judged]) -> GroupFigures:
-    rates = base_rates(tasks)
-    found = choices(tasks, rates)
-    return GroupFigures(value, len(tasks), rates, found and found.right, found and found.pairs[-1])
+    compared = [task for task in tasks if is_compared(task)]
+    right = right_choices(compared) if compared else None
+    return GroupFigures(value, len(tasks), base_rates(tasks), right, pair_figures(compared)[-1] if compared else None)
 
 
 def _disagreements(run: JudgedRun) -> list[Disagreement]:
