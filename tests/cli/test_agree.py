@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from rich.console import Console
 from debate import DebateEvaluator
 from debate.cli.agree import page
 from debate.meta_evaluation import TrustFigures, agree
-from tests.command_line import cli
+from tests.command_line import debate
 from tests.meta_evaluation.small_runs import judged, of_agents, run_of, scripted_run
 
 
@@ -97,31 +96,31 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-def run(*arguments: str | Path) -> Sequence[Any]:
-    done = cli("agree", *map(str, arguments))
-    return done.returncode, done.stdout, done.stderr
-
-
-def test_json_is_the_value_of_the_page(folder: Path) -> None:
-    code, out, _ = run(folder, "--json")
-    assert code == 0
-    data = json.loads(out)
+def test_json_is_the_value_of_the_page(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert debate(monkeypatch, "agree", folder, "--json") == 0
+    data = json.loads(capsys.readouterr().out)
     assert (data["tasks"], data["choices"]["right"]["labeled"]) == (4, 4)
     assert len(data["debate"]["rounds"]) == 2
 
 
-def test_a_file_of_labels_takes_the_place_of_those_in_the_tasks(folder: Path, tmp_path: Path) -> None:
+def test_a_file_of_labels_takes_the_place_of_those_in_the_tasks(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     labels = tmp_path / "labels.jsonl"
     labels.write_text('{"task_id": "t1", "best": 0}\n{"task_id": "other", "best": 0}\n')
-    code, out, _ = run(folder, "--labels", labels)
-    assert code == 0
+    assert debate(monkeypatch, "agree", folder, "--labels", labels) == 0
+    out = capsys.readouterr().out
     assert "1 labeled: 1 decided by people." in out
     assert "does not have 1 labeled task: other" in out
 
 
-def test_a_fault_in_the_labels_is_named_with_file_line_and_field(folder: Path, tmp_path: Path) -> None:
+def test_a_fault_in_the_labels_is_named_with_file_line_and_field(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     labels = tmp_path / "labels.jsonl"
     labels.write_text('{"task_id": "t1", "best": 5}\n')
-    code, _, error = run(folder, "--labels", labels)
-    assert code == 2
+    assert debate(monkeypatch, "agree", folder, "--labels", labels) == 2
+    error = capsys.readouterr().err
     assert f"{labels}:1" in error and "best" in error
