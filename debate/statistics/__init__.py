@@ -25,7 +25,14 @@ from debate.statistics.correlation import (
     pairwise_accuracy,
     tie_calibration,
 )
-from debate.statistics.few_labels import AnnotatorTest, Corrected, alternative_annotator_test, ppi_mean, rogan_gladen
+from debate.statistics.few_labels import (
+    AnnotatorTest,
+    Corrected,
+    alternative_annotator_test,
+    ppi_mean,
+    ppi_mean_by_strata,
+    rogan_gladen,
+)
 from debate.statistics.intervals import (
     Accuracy,
     Discordant,
@@ -63,5 +70,6 @@ __all__ = [
     "expected_calibration_error", "false_discovery", "fit_isotonic", "fit_temperature", "fleiss_kappa", "flips",
     "gwet_ac", "held_out_accuracy", "independence_gap", "krippendorff_alpha", "length_slope", "mcnemar",
     "oracle_gap", "pair_accuracy", "paired_difference", "pairwise_accuracy", "position", "ppi_mean",
-    "rogan_gladen", "share", "smallest_difference", "soft_pairwise_accuracy", "tie_calibration", "wilson",
+    "ppi_mean_by_strata", "rogan_gladen", "share", "smallest_difference", "soft_pairwise_accuracy", "tie_calibration",
+    "wilson",
 ]  # fmt: skip
