@@ -165,6 +165,7 @@ def _control(found: TrustFigures) -> Iterator[RenderableType]:
         yield section("Debate, silent panel, one judge")
         yield arms_table(found.control)
         yield from map(line, remarks(found.control))
+        yield line("Here a tie counts in part, as right as a draw among the tied would be.")
     elif found.debate is not None and found.rates.decided:
         yield line(
             f"Whether debating pays: `debate control {found.run}` asks the same agents as often in silence.", "dim"

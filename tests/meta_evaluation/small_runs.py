@@ -60,7 +60,7 @@ def judged(
     turns = [(r, i, tuple(order)) for r in range(rounds) for i, order in enumerate(orders)]
     return Judged(
         task_id=task_id,
-        labels=labels_of(metadata, given.size, task_id),
+        labels=labels_of(metadata, [("", "")] * given.size, task_id),
         metadata=metadata,
         generators=("",) * given.size,
         lengths=np.array(lengths or [1.0] * given.size),
