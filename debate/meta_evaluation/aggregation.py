@@ -16,6 +16,7 @@ from debate.convergence import Over
 from debate.meta_evaluation.judged import Judged, JudgedRun
 from debate.scoring.tensor import Method, normalize_tensor
 from debate.selection import argmax, tied_best
+from debate.stop_rules import StopRule
 from debate.types import FloatArray
 
 Part = Callable[[FloatArray], FloatArray]
@@ -34,6 +35,7 @@ class Aggregation:
         convergence: the CV at which a debate stops; None never stops early.
         over: which CV; see `debate.convergence`.
         min_rounds: the first round after which a debate may stop.
+        stop_rule: the rule that stands in place of `convergence`; see `debate.stop_rules`.
     """
 
     weights: FloatArray
@@ -43,16 +45,27 @@ class Aggregation:
     convergence: float | None
     over: Over
     min_rounds: int
+    stop_rule: str | None = None
 
     @classmethod
     def of_run(cls, run: JudgedRun) -> Self | None:
         """Those of a run of debates; None for other evaluators, which have no tensor."""
-        evaluator: Mapping[str, Any] = run.identity.get("evaluator", {})
+        return cls.of_described(run.identity.get("evaluator", {}))
+
+    @classmethod
+    def of_described(cls, evaluator: Mapping[str, Any]) -> Self | None:
+        """Those of an evaluator's `describe()`."""
         if evaluator.get("evaluator") != "debate":
             return None
         given: dict[str, Any] = evaluator["aggregation"]
         names = ("method", "quorum", "rounds", "convergence", "over", "min_rounds")
-        return cls(weights=np.array(given["weights"], dtype=np.float64), **{name: given[name] for name in names})
+        own = {name: given[name] for name in names}
+        return cls(weights=np.array(given["weights"], dtype=np.float64), stop_rule=given.get("stop_rule"), **own)
+
+    @property
+    def stops_by(self) -> StopRule:
+        """The rule by which a debate ends before its last round."""
+        return StopRule.of_settings(self.stop_rule, self.convergence, self.over)
 
     def quorum_of(self, n_agents: int) -> int:
         """Agents that must have scored for a round of `n_agents` to count."""

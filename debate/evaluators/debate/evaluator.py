@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from debate.convergence import coefficient_of_variation, has_converged
+from debate.convergence import coefficient_of_variation
 from debate.errors import ReplyError
 from debate.evaluation import Evaluation
 from debate.evaluators.base import RunContext
@@ -31,6 +31,7 @@ from debate.scoring.distributions import p_best
 from debate.scoring.tensor import normalize_tensor
 from debate.selection import argmax
 from debate.settings import documented
+from debate.stop_rules import Rounds
 from debate.types import Failure, FloatArray, Memory, SilentReadout, StopReason, Task, Transcript, Turn
 
 
@@ -199,7 +200,7 @@ class _Debate:
         return np.stack([turn.scores for turn in self.turns if turn.round == r])
 
     def _cv(self, r: int) -> float:
-        return coefficient_of_variation(self._matrices(r), self.settings.over, self.settings.quorum_size)
+        return coefficient_of_variation(self._matrices(r), self.settings.stops_by.over, self.settings.quorum_size)
 
     def _stop_reason(self, r: int) -> StopReason | None:
         settings = self.settings
@@ -208,18 +209,25 @@ class _Debate:
             return "time_budget"
         if None not in failures:
             return "failed"
-        if r + 1 >= settings.min_rounds:
-            if settings.convergence is not None and not any(failures) and np.isnan(self._matrices(r)).all():
-                return "abstained"  # and would again, for all that has been said
-            if has_converged(self.cv[-1], settings.convergence):
-                return "converged"
+        if (reason := self._rounds().stop_reason(settings.stops_by, r, settings.min_rounds)) is not None:
+            return reason
         if r + 1 < settings.rounds and settings.token_budget is not None and self.tokens >= settings.token_budget:
             return "token_budget"
         return None
 
+    def _rounds(self) -> Rounds:
+        settings, n_rounds = self.settings, range(len(self.cv))
+        failed = {turn.round for turn in self.turns if turn.failure is not None}
+        return Rounds(
+            tensor=np.stack([self._matrices(r) for r in n_rounds]),  # (R, I, J, K)
+            is_whole=[r not in failed for r in n_rounds],
+            weights=settings.component_weights,
+            quorum=settings.quorum_size,
+            width=CELL_SCALE.high - CELL_SCALE.low,
+        )
+
     def _evaluation(self, stop: StopReason, before: Sequence[_Silent], after: Sequence[_Silent]) -> Evaluation:
-        tensor = np.stack([self._matrices(r) for r in range(len(self.cv))])  # (R, I, J, K)
-        settings = self.settings
+        settings, tensor = self.settings, self._rounds().tensor  # (R, I, J, K)
         scores = normalize_tensor(tensor, settings.component_weights, settings.method, settings.quorum_size)  # (J,)
         failures = (*map(self._failure_of, self.turns), *(silent.failure for silent in (*before, *after)))
         return build_evaluation(
