@@ -18,7 +18,20 @@ from typer.core import TyperCommand, TyperGroup
 from debate.cli.streams import lasting_output
 from debate.errors import BackendError, BudgetExceededError, DebateError, InputError, RunLockedError, StoreError
 
-COMMANDS = ("run", "resume", "workers", "fleet", "show", "export", "serve", "profiles", "doctor", "cache", "memory")
+COMMANDS = (
+    "run",
+    "resume",
+    "workers",
+    "fleet",
+    "show",
+    "compare",
+    "export",
+    "serve",
+    "profiles",
+    "doctor",
+    "cache",
+    "memory",
+)
 """Each in the module of its name: a function, or a group of its own."""
 _LOOKS: dict[str, Any] = {"add_completion": False, "pretty_exceptions_enable": False, "rich_markup_mode": "rich"}
 
