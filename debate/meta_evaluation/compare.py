@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from debate.errors import InputError
 from debate.evaluation import Evaluation, verdict
 from debate.meta_evaluation.judged import Judged, JudgedRun
+from debate.meta_evaluation.people import decided
 from debate.statistics import (
     Accuracy,
     Discordant,
@@ -260,12 +261,6 @@ def _joined(a: JudgedRun, b: JudgedRun) -> tuple[list[Pair], tuple[str, ...], in
     pairs = [(replace(one, labels=one.labels or two.labels), two) for one, two in same]
     pairs = [(one, replace(two, labels=one.labels)) for one, two in pairs]
     return pairs, tuple(one.task_id for one, two in both if one.content != two.content), relabeled
-
-
-def decided(task: Judged) -> tuple[int, ...]:
-    """The candidates that people prefer to the others; empty where they prefer none."""
-    choice = task.labels.together.choice
-    return choice if len(choice) < len(task.scores) else ()
 
 
 def _clusters(tasks: Sequence[Judged], key: str | None) -> Codes | None:
