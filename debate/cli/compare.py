@@ -95,7 +95,8 @@ def _of_runs(
 
 def _page(found: Comparison) -> Iterator[RenderableType]:
     """Regressions first: they are what a reader acts on."""
-    from debate.cli.console import section
+    from debate.cli.console import line, section
+    from debate.cli.control import arms_table, remarks
 
     yield _facts(_about(found))
     if found.regressions:
@@ -113,6 +114,10 @@ def _page(found: Comparison) -> Iterator[RenderableType]:
     yield _facts(_changes(found))
     yield section("What it took")
     yield _cost(found)
+    if found.control is not None:
+        yield section("What debating is worth: B is the control of A")
+        yield arms_table(found.control)
+        yield from map(line, remarks(found.control))
 
 
 def _facts(rows: Iterable[tuple[str, str]]) -> Table:
@@ -180,46 +185,58 @@ def _places(choice: Sequence[int]) -> str:
 
 
 def _by_labels(found: Comparison) -> Iterator[tuple[str, str]]:
+    from debate.cli.figures import percent
+
     verdicts = found.verdicts
     yield "accuracy of A", _accuracy(found.a.accuracy)
     yield "accuracy of B", _accuracy(found.b.accuracy)
     yield "B against A", _record(verdicts)
     clusters = f" in {verdicts.difference.clusters:,} clusters by {found.clusters!r}" if found.clusters else ""
-    yield "B - A", f"{_told(verdicts.difference, '+.1f', 100, ' points')}, {verdicts.labeled:,} tasks{clusters}"
+    yield "B - A", f"{percent(verdicts.difference, sign=True)} points, {verdicts.labeled:,} tasks{clusters}"
     yield "McNemar, exact", f"p = {found.test.p_value:.3g}"
     finds = f"{100 * verdicts.detectable:.1f} points or more in 80 % of cases; smaller differences may be missed"
     yield "so many tasks find", "- (no task tells A and B apart)" if math.isnan(verdicts.detectable) else finds
 
 
 def _accuracy(accuracy: Accuracy) -> str:
+    from debate.cli.figures import percent
+
     apart = "".join(f", {n:,} {name}" for name, n in (("tied", accuracy.tied), ("unscored", accuracy.unscored)) if n)
-    right = f"{accuracy.right:,} of {accuracy.labeled:,} right{apart}; chance {100 * accuracy.chance:.0f} %"
-    return f"{_told(accuracy.share, '.1f', 100, ' %')}: {right}"
+    right = f"{accuracy.right:,} of {accuracy.labeled:,} right{apart}; chance {percent(accuracy.chance)}"
+    return f"{percent(accuracy.share)}: {right}"
 
 
 def _groups(found: Comparison) -> Table:
-    from debate.cli.console import line, name, table
+    from debate.cli.figures import figures, percent
 
-    made = table(found.by, "tasks", "A", "B", "won", "lost", "B - A (95 %)", right=(1, 2, 3, 4, 5, 6))
     largest = sorted(found.groups.items(), key=lambda item: -item[1].labeled)
-    for group, each in largest[:_GROUPS]:
-        shares = [f"{100 * right / each.labeled:.1f} %" for right in (each.right_a, each.right_b)]
-        counts = [f"{count:,}" for count in (each.labeled, each.won, each.lost)]
-        cells = (counts[0], *shares, *counts[1:], _told(each.difference, "+.1f", 100))
-        made.add_row(name(group or "none"), *map(line, cells))
+    rows = [
+        (
+            group or "none",
+            f"{each.labeled:,}",
+            *(percent(right / each.labeled) for right in (each.right_a, each.right_b)),
+            f"{each.won:,}",
+            f"{each.lost:,}",
+            percent(each.difference, sign=True),
+        )
+        for group, each in largest[:_GROUPS]
+    ]
+    made = figures(*rows, headers=(found.by, "tasks", "A", "B", "won", "lost", "B - A"), right=(1, 2, 3, 4, 5, 6))
     if len(largest) > _GROUPS:
         made.caption = f"and {len(largest) - _GROUPS:,} smaller ones: --json has them"
     return made
 
 
 def _changes(found: Comparison) -> Iterator[tuple[str, str]]:
+    from debate.cli.figures import number, percent
+
     scores, scale = found.scores, found.scores.scale
     on = f"on {scale.low:g} to {scale.high:g}" + ("" if scale.higher_is_better else ", the lowest best")
-    yield "another selection", f"{_told(found.reselected, '.1f', 100, ' %')} of {found.reselected.n:,} tasks"
-    yield "score, B - A", f"{_told(scores.difference, '+.2f')} {on}, {scores.difference.n:,} scores"
-    yield "moved by", f"{_told(scores.absolute, '.2f')} on average"
-    yield "rank correlation", f"{_told(scores.correlation, '.2f')} over all candidates (Spearman)"
-    yield "ordered alike", f"{_told(scores.alike, '.1f', 100, ' %')} of {scores.alike.n:,} pairs of one task"
+    yield "another selection", f"{percent(found.reselected)} of {found.reselected.n:,} tasks"
+    yield "score, B - A", f"{number(scores.difference, sign=True)} {on}, {scores.difference.n:,} scores"
+    yield "moved by", f"{number(scores.absolute)} on average"
+    yield "rank correlation", f"{number(scores.correlation)} over all candidates (Spearman)"
+    yield "ordered alike", f"{percent(scores.alike)} of {scores.alike.n:,} pairs of one task"
     for n, each in enumerate(scores.largest):
         yield "" if n else "largest", f"{each.a:.2f} -> {each.b:.2f}, candidate {each.candidate + 1} of {each.task_id}"
     missing = f"scores: {scores.only_b:,} in A alone, {scores.only_a:,} in B alone, {scores.neither:,} in both"
@@ -227,49 +244,50 @@ def _changes(found: Comparison) -> Iterator[tuple[str, str]]:
 
 
 def _cost(found: Comparison) -> Table:
-    from debate.cli.console import line, table
+    from debate.cli.figures import figures
 
-    made = table("", "A", "B", "B / A", right=(1, 2, 3))
     used, statuses = ([getattr(side, name) for side in (found.a, found.b)] for name in ("usage", "statuses"))
-    rows: dict[str, list[int]] = {
+    counts: dict[str, list[int]] = {
         "calls": [each.calls for each in used],
         "prompt tokens": [each.prompt_tokens for each in used],
         "decoded tokens": [each.completion_tokens for each in used],
         "tasks failed": [each.get("failed", 0) for each in statuses],
         "tasks failed in part": [each.get("partial", 0) for each in statuses],
     }
-    for title, (a, b) in rows.items():
-        made.add_row(*map(line, (title, f"{a:,}", f"{b:,}", f"{b / a:.2f}" if a else "-")))
-    return made
+    rows = [(title, f"{a:,}", f"{b:,}", f"{b / a:.2f}" if a else "-") for title, (a, b) in counts.items()]
+    return figures(*rows, headers=("", "A", "B", "B / A"), right=(1, 2, 3))
 
 
 # ---- models
 
 
 def _models_page(found: ModelRanking) -> Iterator[RenderableType]:
-    from debate.cli.console import line, name, table
+    from debate.cli.console import line
+    from debate.cli.figures import figures, percent
 
-    heads = ("model", "Elo (95 %)", "at equal length (95 %)", "won", "games", "characters")
-    made = table(*heads, right=(1, 2, 3, 4, 5))
-    for each in found.models:
-        points = [_told(elo, "+.0f") for elo in (each.elo, each.elo_at_equal_length)]
-        won = "-" if math.isnan(each.won) else f"{100 * each.won:.0f} %"
-        made.add_row(name(each.model), *map(line, (*points, won, f"{each.elo.n:,}", f"{each.characters:,.0f}")))
-    yield made
+    rows = [
+        (
+            each.model,
+            _elo(each.elo),
+            _elo(each.elo_at_equal_length),
+            percent(each.won),
+            f"{each.elo.n:,}",
+            f"{each.characters:,.0f}",
+        )
+        for each in found.models
+    ]
+    yield figures(*rows, headers=("model", "Elo", "at equal length", "won", "games", "characters"), right=(3, 4, 5))
     yield ""
     yield line(f"{found.games:,} pairs of candidates in {found.tasks:,} tasks, by the scores of {found.run}.")
     yield line("Elo 0 is the mean of these models; a lead of 100 points wins 64 % of the games.")
-    yield line(f"One standard deviation of length brings {_told(found.length, '+.0f')} points.")
+    yield line(f"One standard deviation of length brings {_elo(found.length)} points.")
     if found.unscored or found.unnamed:
         yield line(f"Left out: {found.unscored:,} pairs without a score, {found.unnamed:,} candidates without a model.")
     if found.reason:
         yield line(f"A small ridge holds the points together, do not read them as measured: {found.reason}.", "yellow")
 
 
-def _told(found: Estimate, form: str, factor: float = 1.0, unit: str = "") -> str:
-    """A figure with its interval, or why it has none."""
-    if math.isnan(found.estimate):
-        return f"- ({found.reason})"
-    low, high = (f"{factor * end:{form}}" for end in found.interval)
-    ends = (found.reason or "no interval") if math.isnan(found.interval[0]) else f"{low} to {high}"
-    return f"{factor * found.estimate:{form}}{unit} ({ends})"
+def _elo(found: Estimate) -> str:
+    low, high = found.interval
+    ends = found.reason or "no interval" if math.isnan(low) else f"{low:.0f}, {high:.0f}"
+    return f"{found.estimate:+.0f} [{ends}]"

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from debate.errors import InputError
 from debate.evaluation import Evaluation, verdict
+from debate.meta_evaluation.control import ControlFigures, read_control
 from debate.meta_evaluation.judged import Judged, JudgedRun
 from debate.meta_evaluation.people import decided
 from debate.statistics import (
@@ -169,6 +170,7 @@ class Comparison:
         reselected: share of tasks of which the runs select different candidates, where both select one.
         scores: how they changed.
         regressions: the surest mistakes of the second run first; as many as were asked for.
+        control: debate, silent panel and one judge, where the second run is the control of the first.
     """
 
     a: Side
@@ -188,6 +190,7 @@ class Comparison:
     reselected: Mean
     scores: Scores
     regressions: tuple[Regression, ...]
+    control: ControlFigures | None = None
 
 
 def compare(
@@ -215,6 +218,7 @@ def compare(
         StoreError: as `RunDirectory.open_store`.
     """
     pairs, other, relabeled = _joined(a, b)
+    control = read_control(a) if b.directory.control_of == a.directory.name else None
     codes = _clusters([one for one, _ in pairs], cluster)
     verdicts = _verdicts(pairs, codes)
     ids = [{task.task_id: None for task in run.tasks} for run in (a, b)]
@@ -236,6 +240,7 @@ def compare(
         reselected=share([_is_reselected(*pair) for pair in pairs], codes),
         scores=_scores(pairs, codes, largest),
         regressions=tuple(_regression(a, b, *pair) for pair in _worse(pairs)[:regressions]),
+        control=None if control is None else control.figures(),
     )
 
 

@@ -154,10 +154,8 @@ def _lengths(tasks: Sequence[Judged]) -> dict[str, float]:
 
 def _no_games(run: JudgedRun) -> InputError:
     named = {model for task in run.tasks for model in task.generators if model}
+    why = "no two stand in one task" if named else "its candidates have no `generator`"
+    if len(named) == 1:
+        why = f"all of them are of {named.pop()!r}"
     hint = 'write candidates as {"text": "...", "generator": "MODEL"}, of two models or more per task'
-    why = f"all of them are of {named.pop()!r}" if len(named) == 1 else "no two stand in one task"
-    return InputError(
-        f"names no two models to compare: {why if named else 'its candidates have no `generator`'}",
-        file=run.directory.path,
-        hint=hint,
-    )
+    return InputError(f"names no two models to compare: {why}", file=run.directory.path, hint=hint)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from debate.backends import Call, Scripted
+from debate.config.settings import RunSettings
 from debate.dataset.evalset import EvalSet
+from debate.jobs.control import control_job
 from debate.jobs.run import Run
+from debate.jobs.run_directory import RunDirectory
 from debate.testing import SilentListener
 from tests.small_flows import debates
 
@@ -22,13 +25,25 @@ def planted_run(folder: Path, tasks: Sequence[Mapping[str, Any]], scores: Plante
     file = folder / "tasks.jsonl"
     file.write_text("".join(json.dumps(task) + "\n" for task in tasks))
 
+    evaluator = debates(**{"rounds": 1, "retries": 0, **settings})
+    job = Run(evalset=EvalSet(file), folder=folder, evaluator=evaluator)
+    job.execute({"s": Scripted(_script(scores))}, SilentListener())
+    return folder
+
+
+def planted_control(folder: Path, scores: Planted) -> None:
+    """The control of such a run."""
+    backends = {"s": Scripted(_script(scores))}
+    job = control_job(RunDirectory.existing(folder), debates(rounds=1, retries=0), backends, RunSettings())
+    job.execute(backends, SilentListener())
+
+
+def _script(scores: Planted) -> Callable[[Call], str]:
     def reply(call: Call) -> str:
         said = scores[call.info["task_id"]]
         return "no" if said is None else _reply(call, said)
 
-    evaluator = debates(**{"rounds": 1, "retries": 0, **settings})
-    Run(evalset=EvalSet(file), folder=folder, evaluator=evaluator).execute({"s": Scripted(reply)}, SilentListener())
-    return folder
+    return reply
 
 
 def _reply(call: Call, said: Sequence[float]) -> str:

@@ -18,7 +18,7 @@ from debate.meta_evaluation.compare import Comparison, compare, reason
 from debate.meta_evaluation.judged import JudgedRun, read_run
 from debate.statistics import mcnemar, paired_difference
 from debate.types import Scale, Transcript, Turn
-from tests.meta_evaluation.planted_runs import planted_run, tasks_of
+from tests.meta_evaluation.planted_runs import planted_control, planted_run, tasks_of
 
 RIGHT, WRONG, TIED = (7.0, 3.0), (4.0, 6.0), (5.0, 5.0)
 TASKS = [task | {"metadata": {"group": "ab"[n % 2], "text": n // 2}} for n, task in enumerate(tasks_of(8))]
@@ -69,11 +69,16 @@ def test_runs_without_a_common_task_are_refused(runs: tuple[JudgedRun, JudgedRun
         compare(replace(a, tasks=old[:1]), b)
 
 
-def test_a_run_is_compared_with_one_in_a_folder_inside_of_it(tmp_path: Path) -> None:
-    planted_run(tmp_path, TASKS[:2], of(IN_A))
-    planted_run(tmp_path / "control", TASKS[:2], of(IN_B))
-    found = compare(read_run(tmp_path), read_run(tmp_path / "control"))
-    assert (found.tasks, found.verdicts.lost) == (2, 1)
+def test_a_run_is_compared_with_its_control_and_says_what_debating_is_worth(tmp_path: Path) -> None:
+    scores = of(IN_A)
+    planted_run(tmp_path, TASKS[:3], scores)
+    planted_control(tmp_path, of(IN_B))
+    run, control = read_run(tmp_path), read_run(tmp_path / "control")
+    found = compare(run, control)
+    assert (found.tasks, found.verdicts.lost) == (3, 2)
+    assert found.control is not None
+    assert found.control.debate_minus_silent.estimate == pytest.approx(2 / 3 - 1 / 6)  # half of a tie is right
+    assert compare(control, run).control is None
 
 
 # ---- by the labels
