@@ -369,7 +369,7 @@ def _scores(pairs: Sequence[Pair], codes: Codes | None, largest: int) -> Scores:
         only_a=int((np.isnan(b) & ~np.isnan(a)).sum()),
         only_b=int((np.isnan(a) & ~np.isnan(b)).sum()),
         neither=int((np.isnan(a) & np.isnan(b)).sum()),
-        largest=tuple(Change(*places[n], float(a[n]), float(b[n])) for n in order),
+        largest=tuple(Change(places[n][0], places[n][1], float(a[n]), float(b[n])) for n in order),
     )
 
 

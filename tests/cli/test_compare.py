@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -95,14 +94,13 @@ def test_the_models_of_one_run_are_ranked(runs: tuple[Path, Path]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (lambda a, b: [a], "RUN_B: is missing"),
-        (lambda a, b: [a, b, "--models"], "RUN_B: is of no use with --models"),
-        (lambda a, b: [a, "--models", "--by", "x"], "--by: is of no use with --models"),
-        (lambda a, b: [a, b, "--by", "x"], "--by: no task has 'x' in its metadata"),
+        ("A", "RUN_B: is missing"),
+        ("A B --models", "RUN_B: is of no use with --models"),
+        ("A --models --by x", "--by: is of no use with --models"),
+        ("A B --by x", "--by: no task has 'x' in its metadata"),
     ],
 )
-def test_what_does_not_go_together_is_refused(
-    runs: tuple[Path, Path], arguments: Callable[[Path, Path], list[object]], said: str
-) -> None:
+def test_what_does_not_go_together_is_refused(runs: tuple[Path, Path], arguments: str, said: str) -> None:
+    folders = dict(zip("AB", runs, strict=True))
     with pytest.raises(InputError, match=said):
-        compare(*arguments(*runs))
+        compare(*(folders.get(each, each) for each in arguments.split()))

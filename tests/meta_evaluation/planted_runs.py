@@ -47,7 +47,7 @@ def _script(scores: Planted) -> Callable[[Call], str]:
 
 
 def _reply(call: Call, said: Sequence[float]) -> str:
-    candidates = {
+    candidates: dict[str, Any] = {
         label: {"comment": f"Worth {said[j]:g}.", "scores": {"clarity": said[j], "truth": said[j]}}
         for label, j in call.info["labels"].items()
     }

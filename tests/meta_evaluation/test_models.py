@@ -17,6 +17,7 @@ from debate.meta_evaluation.models import ModelRanking, rank_models
 from debate.types import Scale
 from tests.meta_evaluation.planted_runs import planted_run
 
+Game = tuple[Sequence[str], Sequence[float], Sequence[float]]
 NAN = float("nan")
 TASK = {"id": "t0", "x": "?", "candidates": [{"text": "long", "generator": "m"}, {"text": "word", "generator": "n"}]}
 
@@ -26,7 +27,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> JudgedRun:
     return read_run(planted_run(tmp_path_factory.mktemp("run"), [TASK], {"t0": (6.0, 4.0)}))
 
 
-def judged(run: JudgedRun, *tasks: tuple[Sequence[str], Sequence[float], Sequence[float]]) -> JudgedRun:
+def judged(run: JudgedRun, *tasks: Game) -> JudgedRun:
     """A run of such tasks: models, scores, lengths."""
     [template] = run.tasks
     made = [
@@ -72,7 +73,7 @@ def test_where_the_lowest_score_is_best_it_wins(run: JudgedRun) -> None:
 
 def test_length_control_takes_away_what_length_alone_brings(run: JudgedRun) -> None:
     """Model a writes longer, and the judge prefers what is longer, whoever wrote it."""
-    drawn, games = random.Random(0), []
+    drawn, games = random.Random(0), list[Game]()
     for _ in range(400):
         lengths = (drawn.randint(60, 200), drawn.randint(20, 160))
         longer_wins = drawn.random() < 0.8

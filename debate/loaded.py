@@ -5,7 +5,6 @@ Thin: every method calls what the command of its name calls.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from functools import cached_property
 from importlib import import_module
 from os import PathLike
@@ -13,23 +12,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from debate.errors import ConfigError
-from debate.export.tables import SCORE_COLUMNS, TASK_COLUMNS, TURN_COLUMNS, score_rows, task_rows, turn_rows
-from debate.export.writer import Results, Row
-from debate.jobs.run_directory import RunDirectory
-from debate.meta_evaluation.compare import Comparison, compare
-from debate.meta_evaluation.judged import JudgedRun, read_run
-from debate.meta_evaluation.models import ModelRanking, rank_models
-from debate.types import check_choice
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from debate.export.writer import Results, Row
+    from debate.jobs.run_directory import RunDirectory
+    from debate.meta_evaluation.compare import Comparison
+    from debate.meta_evaluation.judged import JudgedRun
+    from debate.meta_evaluation.models import ModelRanking
     from debate.meta_evaluation.trust import TrustFigures
 
 Which = Literal["tasks", "scores", "turns"]
-_ROWS: dict[str, tuple[Callable[[Results, str], Iterator[Row]], tuple[str, ...]]] = {
-    "tasks": (task_rows, TASK_COLUMNS),
-    "scores": (score_rows, SCORE_COLUMNS),
-    "turns": (turn_rows, TURN_COLUMNS),
-}
 
 
 def load(run: str | PathLike[str], labels: str | PathLike[str] | None = None) -> LoadedRun:
@@ -44,6 +38,8 @@ def load(run: str | PathLike[str], labels: str | PathLike[str] | None = None) ->
     Raises:
         ConfigError: when the folder holds no run.
     """
+    from debate.jobs.run_directory import RunDirectory
+
     return LoadedRun(RunDirectory.existing(Path(run)), None if labels is None else Path(labels))
 
 
@@ -67,12 +63,13 @@ class LoadedRun:
             InputError: when nothing is evaluated yet.
             TaskError: for labels of another form; names file, line and field.
         """
+        from debate.meta_evaluation.judged import read_run
+
         return read_run(self.directory.path, self.labels)
 
     def table(self, which: Which = "tasks") -> list[Row]:
         """The rows that `debate export --to tasks` writes; or `--to scores`, a row per cell, or `--to turns`."""
-        check_choice("table", which, Which)
-        rows, _ = _ROWS[which]
+        rows, _ = _rows(which)
         with self.directory.open_store() as store:
             results = store.read(self.directory.name).results()
             return list(rows(results, self.directory.path.resolve().name))
@@ -87,7 +84,7 @@ class LoadedRun:
             pandas: Any = import_module("pandas")
         except ImportError:
             raise ConfigError("a data frame needs a library", hint="pip install pandas, or use .table()") from None
-        return pandas.DataFrame(self.table(which), columns=list(_ROWS[which][1]))
+        return pandas.DataFrame(self.table(which), columns=list(_rows(which)[1]))
 
     def agreement(self, **settings: Any) -> TrustFigures:
         """How far the run agrees with people, as `debate agree` shows it; settings as for `meta_evaluation.agree`."""
@@ -100,9 +97,26 @@ class LoadedRun:
 
         Without labels of its own, the other one gets those of this run.
         """
+        from debate.meta_evaluation.compare import compare
+
         second = other if isinstance(other, LoadedRun) else load(other, self.labels)
         return compare(self.judged, second.judged, **settings)
 
     def models(self) -> ModelRanking:
         """The models that wrote the candidates, ranked by the run's scores, as `debate compare RUN --models`."""
+        from debate.meta_evaluation.models import rank_models
+
         return rank_models(self.judged)
+
+
+def _rows(which: Which) -> tuple[Callable[[Results, str], Iterator[Row]], Sequence[str]]:
+    """What makes the rows of a table, and its columns."""
+    from debate.export import tables
+    from debate.types import check_choice
+
+    check_choice("table", which, Which)
+    return {
+        "tasks": (tables.task_rows, tables.TASK_COLUMNS),
+        "scores": (tables.score_rows, tables.SCORE_COLUMNS),
+        "turns": (tables.turn_rows, tables.TURN_COLUMNS),
+    }[which]
