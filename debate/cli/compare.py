@@ -169,7 +169,7 @@ def _record(verdicts: Verdicts) -> str:
 def _regression(each: Regression) -> Iterator[RenderableType]:
     from debate.cli.console import line
 
-    above = "" if math.isnan(each.margin) else f", wrong by {each.margin:.0%} of the scale"
+    above = "" if math.isnan(each.margin) else f", wrong by {100 * each.margin:.0f} % of the scale"
     tied = ", which tie" if len(each.choice_b) > 1 else above
     group = f" ({each.group})" if each.group else ""
     yield line(f"{each.task_id}{group}: right is {_places(each.best)}", "bold")

@@ -357,9 +357,9 @@ def _scores(pairs: Sequence[Pair], codes: Codes | None, largest: int) -> Scores:
     a, b = (np.concatenate(side) for side in zip(*read, strict=True))  # (candidates,) each
     tasks = np.repeat(np.arange(len(pairs)), [len(one) for one, _ in read])  # (candidates,)
     clusters = tasks if codes is None else codes[tasks]
-    places = [(one.task_id, j) for one, _ in pairs for j in range(len(one.scores))]
+    places: list[tuple[str, int]] = [(one.task_id, j) for one, _ in pairs for j in range(len(one.scores))]
     moved = np.nan_to_num(np.abs(b - a)).round(9)  # (candidates,), so that rounding orders none
-    order = [n for n in np.argsort(-moved, kind="stable")[:largest].tolist() if moved[n] > 0]
+    order: list[int] = [n for n in np.argsort(-moved, kind="stable")[:largest].tolist() if moved[n] > 0]
     return Scores(
         scale=scale,
         difference=paired_difference(b, a, clusters),
@@ -417,6 +417,6 @@ def reason(evaluation: Evaluation, most: int = _REASON) -> str:
         feedback = evaluation.feedback(evaluation.selected)
         _, _, comments = feedback.partition("\n- ")
         last = evaluation.transcript.of_round(evaluation.rounds_run - 1)
-        overall = "\n".join(f"{turn.agent}: {turn.overall}" for turn in last if turn.overall.strip())
-        said = comments.replace("\n- ", "\n") or overall or feedback
+        overall = " | ".join(f"{turn.agent}: {turn.overall}" for turn in last if turn.overall.strip())
+        said = comments.replace("\n- ", " | ") or overall or feedback
     return textwrap.shorten(said, most, placeholder=" ...")

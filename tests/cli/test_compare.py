@@ -49,7 +49,7 @@ def test_the_page_begins_with_the_short_answer_and_what_got_worse(runs: tuple[Pa
         "Right in A, not in B: 2",
         "t1 (1): right is 1",
         "A chose 1. Critic: Worth 7.",
-        "B chose 2, wrong by 70% of the scale. Critic: Worth 9.",
+        "B chose 2, wrong by 70 % of the scale. Critic: Worth 9.",
         "t2 (2): right is 1",
         "B chose none.",
         "accuracy of B       33.3 %",

@@ -178,7 +178,7 @@ def test_the_surest_mistakes_come_first_and_what_is_unscored_last(found: Compari
 
 def test_a_regression_has_both_reasons_and_both_commands(found: Comparison, runs: tuple[JudgedRun, JudgedRun]) -> None:
     first = found.regressions[0]
-    assert first.reasons == ("Critic: Worth 7. Reader: Worth 7.", "Critic: Worth 9. Reader: Worth 9.")
+    assert first.reasons == ("Critic: Worth 7. | Reader: Worth 7.", "Critic: Worth 9. | Reader: Worth 9.")
     assert first.show == tuple(f"debate show {run.directory.path} t4" for run in runs)
     assert "no readable reply" in found.regressions[-1].reasons[1]
 
@@ -200,7 +200,7 @@ def turn(overall: str, *comments: str) -> Turn:
 
 
 def test_a_reason_is_what_was_said_of_the_choice_or_else_of_all_or_else_its_score() -> None:
-    assert reason(evaluation(turn("Fair.", "Good:\n- short\n- clear", "Bad."))) == "Critic: Good: short clear"
+    assert reason(evaluation(turn("Fair.", "Good:\n- short\n- clear", "Bad."))) == "Critic: Good: | short | clear"
     assert reason(evaluation(turn("Fair.", "", ""))) == "Critic: Fair."
     assert reason(evaluation()).startswith("Candidate 1 of 2: 6.00")
     assert reason(evaluation(selected=None, error="the model is gone")) == "the model is gone"
