@@ -19,7 +19,7 @@ from debate.cli.streams import lasting_output
 from debate.errors import BackendError, BudgetExceededError, DebateError, InputError, RunLockedError, StoreError
 
 COMMANDS = (
-    *("run", "resume", "workers", "fleet", "show", "export", "stopping", "serve", "profiles", "doctor"),
+    *("run", "resume", "workers", "fleet", "show", "export", "stopping", "fit", "serve", "profiles", "doctor"),
     *("cache", "memory"),
 )
 """Each in the module of its name: a function, or a group of its own."""

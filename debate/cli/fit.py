@@ -1,0 +1,165 @@
+"""`debate fit`: weights and a temperature for a run's debates, from what people say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from debate.meta_evaluation.fitting import Calibration, Fitted, Weights
+    from debate.meta_evaluation.judged import JudgedRun
+    from debate.statistics import Mean
+
+_OUT = "Write a config file with the run's settings and what is better on held-out tasks."
+
+
+def fit(
+    folder: Annotated[Path, typer.Argument(help="Folder of the run.")],
+    labels: Annotated[Path | None, typer.Option(help="File of labels, in place of those in the tasks.")] = None,
+    out: Annotated[Path | None, typer.Option(help=_OUT)] = None,
+    folds: Annotated[int, typer.Option(help="Each is predicted by a fit on the others.", min=2)] = 5,
+    seed: Annotated[int, typer.Option(help="Seed of the division into folds.")] = 0,
+    force: Annotated[bool, typer.Option("--force", help="Write what was fitted even if it is no better.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+) -> None:
+    """Fit the weights of components and agents to people's labels, and calibrate the winner's probability.
+
+    What is shown is held out: every task is predicted by a fit on other tasks. Without a gain there, the old weights
+    are to be kept, and nothing is written. The config file makes the same run's results anew, without a call.
+
+    Example: debate fit runs/first --labels labels.jsonl --out fitted.yaml
+    """
+    import json
+
+    from debate.cli.console import say
+    from debate.evaluation import plain
+    from debate.meta_evaluation.fitting import fit as fitted
+    from debate.meta_evaluation.judged import read_run
+
+    run = read_run(folder, labels)
+    found = fitted(run, folds, seed, force=force)
+    if as_json:
+        say(json.dumps(plain(found)))
+    else:
+        _print(found, run)
+    if out is not None:
+        _write(found, run, out, force=force)
+
+
+def _write(found: Fitted, run: JudgedRun, out: Path, *, force: bool) -> None:
+    """Write the run's settings with the fitted ones, and say what makes the results anew."""
+    import shlex
+
+    import yaml
+
+    from debate.cli.console import say
+    from debate.errors import ConfigError
+    from debate.files import write_text
+
+    settings = found.settings(force=force)
+    if not settings:
+        say("Nothing is written: nothing is better on held-out tasks. --force writes it all the same.", err=True)
+        return
+    if out.exists() and not force:
+        raise ConfigError("exists already", file=out, hint="--force replaces it")
+    directory = run.directory
+    kept = {name: value for name, value in directory.kept_settings.items() if name != "out"}
+    about = f"# {', '.join(settings)} fitted to {found.labeled} labeled tasks of {directory.path}\n"
+    write_text(out, about + yaml.safe_dump({**kept, **settings}, sort_keys=False, allow_unicode=True))
+    say(f"{out}: {', '.join(settings)}", err=True)
+    if not kept:
+        say("The run was begun in Python: give its evaluator these settings there.", err=True)
+        return
+    evalset = str((directory.evalset or {}).get("path", "EVALSET"))
+    command = ["debate", "run", evalset, "--config", str(out), "--out", str(directory.path)]
+    say("This makes the run's results anew, without a call:", f"  {shlex.join(command)}", err=True)
+
+
+def _print(found: Fitted, run: JudgedRun) -> None:
+    from debate.cli.console import heading, line, open_console
+
+    console = open_console()
+    for text in _facts(found, run):
+        console.print(line(text), soft_wrap=True)
+    parts = (("components", found.components), ("agents", found.agents))
+    for title, weights in parts:
+        if weights is not None:
+            console.print("", heading(f"weights of {title}"), _table(weights))
+            console.print(line(_worth(weights, found)), soft_wrap=True)
+            console.print(line(_verdict(title, weights)), soft_wrap=True)
+    if found.calibration is None:
+        console.print(line("The winner's probability cannot be calibrated: fewer than 10 tasks have one winner and a "
+                           "label that names the right candidates."), soft_wrap=True)  # fmt: skip
+    else:
+        console.print("", heading("probability of the winner"), _reliability(found.calibration))
+        for text in _calibrated(found.calibration):
+            console.print(line(text), soft_wrap=True)
+
+
+def _facts(found: Fitted, run: JudgedRun) -> list[str]:
+    goal = "pairs of candidates" if found.measure == "pairs" else "people's scores"
+    texts = [f"Fitted to {goal} of {found.labeled:,} labeled tasks of {found.tasks:,}, in {found.folds} folds."]
+    if found.unscored:
+        texts.append(f"{found.unscored:,} more are left out: a candidate of theirs has no score.")
+    if run.unknown_labels:
+        n, first = len(run.unknown_labels), run.unknown_labels[0]
+        texts.append(f"{n} labels are of tasks that the run does not have, such as {first!r}.")
+    return texts
+
+
+def _table(weights: Weights) -> object:
+    from debate.cli.console import name, table
+
+    made = table("", "old", "fitted", "over the folds", right=(1, 2, 3))
+    rows = zip(weights.names, weights.old, weights.new, weights.lowest, weights.highest, strict=True)
+    for each, old, new, low, high in rows:
+        made.add_row(name(each), f"{old:.2f}", f"{new:.2f}", f"{low:.2f} to {high:.2f}")
+    return made
+
+
+def _worth(weights: Weights, found: Fitted) -> str:
+    if found.measure == "pairs":
+        shown = "Held-out pairs ordered as people do: {:.1f}% before, {:.1f}% after; difference {} points."
+        old, new = 100 * weights.held_out_old.estimate, 100 * weights.held_out_new.estimate
+        return shown.format(old, new, _interval(weights.gain, 100, 1))
+    shown = "Held-out mean distance to people's scores: {:.3f} before, {:.3f} after; nearer by {}."
+    return shown.format(-weights.held_out_old.estimate, -weights.held_out_new.estimate, _interval(weights.gain, 1, 3))
+
+
+def _interval(mean: Mean, factor: float, digits: int) -> str:
+    low, high = (f"{factor * end:+.{digits}f}" for end in mean.interval)
+    return f"{factor * mean.estimate:+.{digits}f} [{low}, {high}]"
+
+
+def _verdict(title: str, weights: Weights) -> str:
+    if not weights.is_better:
+        return "No gain that the tasks can show: keep the old weights."
+    if title == "agents":
+        return "The fitted weights are better. No setting weighs agents: drop the weak ones, or change their roles."
+    return "The fitted weights are better on tasks that they were not fitted on."
+
+
+def _reliability(found: Calibration) -> object:
+    from debate.cli.console import table
+
+    made = table("said", "tasks", "right", "", "said after", "tasks", "right", right=range(7))
+    for n in range(max(len(found.before.bins), len(found.after.bins))):
+        sides = [side.bins[n] if n < len(side.bins) else None for side in (found.before, found.after)]
+        cells = [[f"{each.promised:.2f}", str(each.n), f"{each.observed:.2f}"] if each else [""] * 3 for each in sides]
+        made.add_row(*cells[0], "", *cells[1])
+    return made
+
+
+def _calibrated(found: Calibration) -> list[str]:
+    ece = f"Calibration error {found.before.estimate:.3f} before, {found.after.estimate:.3f} after (10 bins)"
+    isotonic = "" if found.isotonic is None else f"; {found.isotonic.estimate:.3f} with an isotonic map"
+    brier = f"Brier score {found.brier_before.estimate:.3f} before, {found.brier_after.estimate:.3f} after"
+    texts = [f"{ece}{isotonic}. {brier}; better by {_interval(found.gain, 1, 3)}."]
+    if found.is_better:
+        return [
+            *texts,
+            f"A softmax_temperature of {found.new:g} in place of {found.old:g} is better on held-out tasks.",
+        ]
+    return [*texts, f"No gain that the tasks can show: keep the softmax_temperature of {found.old:g}."]
