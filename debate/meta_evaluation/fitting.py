@@ -265,10 +265,13 @@ class _Model(NamedTuple):
 
 
 def _model(rows: _Rows, old: FloatArray, measure: Measure, ridge: float) -> _Model:
-    """Weights drawn to the old ones times the factor that suits best; an infinite ridge leaves these."""
+    """Weights drawn to the old ones times the factor that suits best; an infinite ridge leaves these.
+
+    Where every component speaks against people, none would have a weight, and the old ones stay.
+    """
     counts, is_scores = rows.counts, measure == "scores"
     loss: Loss = "squared" if is_scores else "logistic"
-    center = np.average(rows.x, axis=0, weights=counts) if is_scores else np.zeros(len(old))
+    center: FloatArray = np.average(rows.x, axis=0, weights=counts) if is_scores else np.zeros(len(old))
     level = float(np.average(rows.targets, weights=counts)) if is_scores else 0.0
     x, targets = rows.x - center, rows.targets - level
     unit = float(np.average((x**2).mean(axis=1), weights=counts)) * (1.0 if is_scores else 0.25) + 1e-9
@@ -276,7 +279,8 @@ def _model(rows: _Rows, old: FloatArray, measure: Measure, ridge: float) -> _Mod
     toward = old if factor == 0 and not is_scores else factor * old
     if math.isinf(ridge):
         return _Model(toward, center, level)
-    return _Model(fit_weights(x, targets, toward, ridge * unit, loss, counts), center, level)
+    weights = fit_weights(x, targets, toward, ridge * unit, loss, counts)
+    return _Model(weights if weights.any() else toward, center, level)
 
 
 def _chosen(rows: _Rows, old: FloatArray, measure: Measure, fold: NDArray[np.intp]) -> _Model:
@@ -361,7 +365,7 @@ def _calibrate(
     folds = np.unique(fold)
     sides = [aggregation] if by_fold is None else [replace(aggregation, weights=each) for each in by_fold]
     scored = [side.scores_of(tasks, lambda tensor: tensor) for side in sides]
-    place = np.zeros(len(tasks), dtype=np.intp) if by_fold is None else np.searchsorted(folds, fold)
+    place = [0] * len(tasks) if by_fold is None else np.searchsorted(folds, fold).tolist()  # (tasks,)
     found = [(n, _won(task, scored[place[n]][n])) for n, task in enumerate(tasks)]
     won = [(n, each) for n, each in found if each is not None]
     if len(won) < LEAST_TASKS:

@@ -26,6 +26,10 @@ def judge(call: Call) -> str:
     return json.dumps(said)
 
 
+def refuse(call: Call) -> str:
+    raise AssertionError(f"asked {call.info}")
+
+
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("run")
@@ -52,7 +56,7 @@ def test_a_fit_is_written_as_settings_by_which_the_run_is_made_anew_without_a_ca
     assert max(value for name, value in fitted["weights"].items() if name != "accuracy") < 0.5
     assert (fitted["rounds"], fitted["backend"]) == (1, "tests.cli.test_fit:judge")
 
-    monkeypatch.setattr("tests.cli.test_fit.judge", lambda call: pytest.fail(f"asked {call.info}"))
+    monkeypatch.setattr("tests.cli.test_fit.judge", refuse)
     assert debate(monkeypatch, "run", run.parent / "tasks.jsonl", "--config", out, "--out", run) == 0
     after = read_run(run)
     weights = [fitted["weights"][name] for name in after.tasks[0].components]
