@@ -10,7 +10,6 @@ import typer
 if TYPE_CHECKING:
     from debate.meta_evaluation.fitting import Calibration, Fitted, Weights
     from debate.meta_evaluation.judged import JudgedRun
-    from debate.statistics import Mean
 
 _OUT = "Write a config file with the run's settings and what is better on held-out tasks."
 
@@ -99,13 +98,13 @@ def _print(found: Fitted, run: JudgedRun) -> None:
 
 
 def _facts(found: Fitted, run: JudgedRun) -> list[str]:
+    from debate.cli.figures import unjoined
+
     goal = "pairs of candidates" if found.measure == "pairs" else "people's scores"
     texts = [f"Fitted to {goal} of {found.labeled:,} labeled tasks of {found.tasks:,}, in {found.folds} folds."]
     if found.unscored:
         texts.append(f"{found.unscored:,} more are left out: a candidate of theirs has no score.")
-    if run.unknown_labels:
-        n, first = len(run.unknown_labels), run.unknown_labels[0]
-        texts.append(f"{n} labels are of tasks that the run does not have, such as {first!r}.")
+    texts += unjoined(run.unknown_labels)
     return texts
 
 
@@ -120,17 +119,14 @@ def _table(weights: Weights) -> object:
 
 
 def _worth(weights: Weights, found: Fitted) -> str:
+    from debate.cli.figures import number, percent
+
+    old, new = weights.held_out_old.estimate, weights.held_out_new.estimate
     if found.measure == "pairs":
-        shown = "Held-out pairs ordered as people do: {:.1f}% before, {:.1f}% after; difference {} points."
-        old, new = 100 * weights.held_out_old.estimate, 100 * weights.held_out_new.estimate
-        return shown.format(old, new, _interval(weights.gain, 100, 1))
-    shown = "Held-out mean distance to people's scores: {:.3f} before, {:.3f} after; nearer by {}."
-    return shown.format(-weights.held_out_old.estimate, -weights.held_out_new.estimate, _interval(weights.gain, 1, 3))
-
-
-def _interval(mean: Mean, factor: float, digits: int) -> str:
-    low, high = (f"{factor * end:+.{digits}f}" for end in mean.interval)
-    return f"{factor * mean.estimate:+.{digits}f} [{low}, {high}]"
+        points = percent(weights.gain, sign=True)
+        return f"Held-out pairs ordered as people do: {percent(old)} before, {percent(new)} after; {points} points."
+    nearer = number(weights.gain, sign=True)
+    return f"Held-out mean distance to people's scores: {number(-old)} before, {number(-new)} after; {nearer} nearer."
 
 
 def _verdict(title: str, weights: Weights) -> str:
@@ -153,10 +149,12 @@ def _reliability(found: Calibration) -> object:
 
 
 def _calibrated(found: Calibration) -> list[str]:
-    ece = f"Calibration error {found.before.estimate:.3f} before, {found.after.estimate:.3f} after (10 bins)"
-    isotonic = "" if found.isotonic is None else f"; {found.isotonic.estimate:.3f} with an isotonic map"
-    brier = f"Brier score {found.brier_before.estimate:.3f} before, {found.brier_after.estimate:.3f} after"
-    texts = [f"{ece}{isotonic}. {brier}; better by {_interval(found.gain, 1, 3)}."]
+    from debate.cli.figures import number
+
+    ece = f"Calibration error {number(found.before)} before, {number(found.after)} after (10 bins)"
+    isotonic = "" if found.isotonic is None else f"; {number(found.isotonic)} with an isotonic map"
+    brier = f"Brier score {number(found.brier_before.estimate)} before, {number(found.brier_after.estimate)} after"
+    texts = [f"{ece}{isotonic}. {brier}; {number(found.gain, sign=True)} better."]
     if found.is_better:
         return [
             *texts,

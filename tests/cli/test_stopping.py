@@ -48,9 +48,9 @@ def test_labels_of_a_file_stand_in_place_of_those_of_the_tasks(
 ) -> None:
     (tmp_path / "labels.jsonl").write_text('{"task_id": "t0", "best": 1}\n{"task_id": "other", "best": 1}\n')
     assert debate(monkeypatch, "stopping", run, "--rule", "rounds=1", "--labels", tmp_path / "labels.jsonl") == 0
-    told = capsys.readouterr()
-    assert "8 debated tasks, 1 of them labeled" in told.out
-    assert "such as 'other'" in told.err
+    told = capsys.readouterr().out
+    assert "8 debated tasks, 1 of them labeled" in told
+    assert "Labels of 1 tasks are left out, which the run does not have: other" in told
 
 
 def test_a_rule_that_there_is_not_is_bad_input(

@@ -45,10 +45,7 @@ class DebateEvaluator(DebateSettings):
 
     def flow(self, task: Task, run: RunContext) -> Flow[Evaluation]:
         """Debate the candidates of `task`; twice, in opposite orders, if `candidate_order` is balanced."""
-        base = base_order(self.candidate_order, len(task.candidates), derive(run.seed, "order", task.id))
-        if self.candidate_order == "balanced":
-            return _balanced(self, task, run, base)
-        return _Debate(self, task, run, base).flow()
+        return debate_flow((self, self), task, run)
 
 
 class _Silent(NamedTuple):
@@ -270,12 +267,20 @@ class _Debate:
         return turn.failure if low is None else replace(low, round=turn.round, agent=turn.agent)
 
 
-def _balanced(settings: DebateSettings, task: Task, run: RunContext, base: Sequence[int]) -> Flow[Evaluation]:
+def debate_flow(settings: Sequence[DebateSettings], task: Task, run: RunContext) -> Flow[Evaluation]:
+    """The debate on a task; `settings` are of its candidate orders, which differ in nothing but their rounds."""
+    kind = settings[0].candidate_order
+    base = base_order(kind, len(task.candidates), derive(run.seed, "order", task.id))
+    debates = [_Debate(own, task, run, order) for own, order in zip(settings, (base, base[::-1]), strict=False)]
+    return _balanced(debates, task, run) if kind == "balanced" else debates[0].flow()
+
+
+def _balanced(debates: Sequence[_Debate], task: Task, run: RunContext) -> Flow[Evaluation]:
     """The debate in one candidate order and in its reverse; scores are the mean of the two."""
-    members = yield from gather([_Debate(settings, task, run, order).flow() for order in (base, base[::-1])])
+    members = yield from gather([debate.flow() for debate in debates])
     scores = np.stack([member.scores for member in members]).mean(axis=0)  # (J,); NaN where either order has NaN
     return build_evaluation(
-        settings,
+        debates[0].settings,
         task,
         run,
         scores=scores,
