@@ -67,6 +67,7 @@ def _cells(trial: Trial, found: Stopping, name: str) -> tuple[str, ...]:
     from debate.cli.figures import percent
 
     if trial.agents != found.recorded.agents:
+        name = "own rule" if trial.rule == found.recorded.rule else name
         name = f"first {trial.agents}: {name}{'' if trial.is_exact else ' *'}"
     shown = trial.accuracy if found.labeled else trial.same_choice
     difference = "" if trial is found.recorded else percent(trial.difference, sign=True)
@@ -94,6 +95,9 @@ def _notes(found: Stopping) -> list[str]:
             f"+ up to {most:,} debates had been ended by the run's own rule first, so this is a lower bound; "
             "record a run with --convergence none to try it."
         )
+    if found.labeled and any(trial.difference.standard_error == 0 for trial in found.trials):
+        possible = min(100.0, 300 / found.labeled)
+        notes.append(f"Where no choice differs, a true difference of {possible:.1f} points is still possible (3 / n).")
     if not all(trial.is_exact for trial in trials):
         notes.append("* from the second round on, these agents had heard those that are left out.")
     return [*notes, _recommended(found)]
