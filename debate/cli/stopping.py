@@ -55,7 +55,7 @@ def _print(found: Stopping, unknown: Sequence[str]) -> None:
     headers = ("rule", "rounds", "tokens", "of all", measured, *(["difference"] if is_labeled else []))
     made = table(*headers, right=range(1, 6))
     for n, trial in enumerate((found.recorded, *found.trials)):
-        cells = _cells(trial, found, "as recorded" if n == 0 else trial.rule)
+        cells = _cells(trial, found, "as recorded" if n == 0 else trial.rule.removesuffix(",over=agents"))
         made.add_row(*map(line, cells), style="bold" if trial is found.cheapest else "")
     console = open_console()
     console.print(made)
@@ -68,11 +68,11 @@ def _cells(trial: Trial, found: Stopping, name: str) -> tuple[str, ...]:
 
     if trial.agents != found.recorded.agents:
         name = "own rule" if trial.rule == found.recorded.rule else name
-        name = f"first {trial.agents}: {name}{'' if trial.is_exact else ' *'}"
+        name = f"first {trial.agents}: {name}{'' if trial.is_exact else '*'}"
     shown = trial.accuracy if found.labeled else trial.same_choice
     difference = "" if trial is found.recorded else percent(trial.difference, sign=True)
     more = "+" if trial.undecided else ""
-    tokens = (f"{trial.rounds:.2f}{more}", f"{trial.tokens:,.0f}{more}", f"{100 * trial.tokens_share:.0f} %{more}")
+    tokens = (f"{trial.rounds:.1f}{more}", f"{trial.tokens:,.0f}{more}", f"{100 * trial.tokens_share:.0f} %{more}")
     return name, *tokens, percent(shown.estimate), *([difference] if found.labeled else [])
 
 

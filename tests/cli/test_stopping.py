@@ -27,7 +27,7 @@ def test_each_rule_has_a_line_and_one_is_named_the_cheapest(
     rules = ("--rule", "ranking", "--rule", "cv=0.5,over=pooled", "--agents", "1")
     assert debate(monkeypatch, "stopping", run, *rules) == 0
     shown = " ".join(capsys.readouterr().out.split())
-    for text in ("as recorded", "ranking", "cv=0.5,over=pooled", "first 1: ranking *", "8 debated tasks, 8 of them"):
+    for text in ("as recorded", "ranking", "cv=0.5,over=pooled", "first 1: ranking*", "8 debated tasks, 8 of them"):
         assert text in shown
     assert "Cheapest within one point of the best" in shown
     assert "these agents had heard those that are left out" in shown

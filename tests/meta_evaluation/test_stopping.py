@@ -96,7 +96,7 @@ debates = st.builds(
 
 
 def judged(evaluation: Evaluation) -> Judged:
-    candidates = [{"text": "", "generator": None}] * len(evaluation.scores)
+    candidates = [{"id": str(j), "text": "", "generator": None} for j in range(len(evaluation.scores))]
     return as_judged("t1", {"candidates": candidates, "metadata": {}}, json.loads(json.dumps(evaluation.to_dict())))
 
 
