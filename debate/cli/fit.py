@@ -10,6 +10,7 @@ import typer
 if TYPE_CHECKING:
     from debate.meta_evaluation.fitting import Calibration, Fitted, Weights
     from debate.meta_evaluation.judged import JudgedRun
+    from debate.statistics import Bin
 
 _OUT = "Write a config file with the run's settings and what is better on held-out tasks."
 
@@ -109,13 +110,14 @@ def _facts(found: Fitted, run: JudgedRun) -> list[str]:
 
 
 def _table(weights: Weights) -> object:
-    from debate.cli.console import name, table
+    from debate.cli.figures import figures
 
-    made = table("", "old", "fitted", "over the folds", right=(1, 2, 3))
-    rows = zip(weights.names, weights.old, weights.new, weights.lowest, weights.highest, strict=True)
-    for each, old, new, low, high in rows:
-        made.add_row(name(each), f"{old:.2f}", f"{new:.2f}", f"{low:.2f} to {high:.2f}")
-    return made
+    columns = (weights.names, weights.old, weights.new, weights.lowest, weights.highest)
+    rows = (
+        (each, f"{old:.2f}", f"{new:.2f}", f"{low:.2f} to {high:.2f}")
+        for each, old, new, low, high in zip(*columns, strict=True)
+    )
+    return figures(*rows, headers=("", "old", "fitted", "over the folds"), right=(1, 2, 3))
 
 
 def _worth(weights: Weights, found: Fitted) -> str:
@@ -138,14 +140,16 @@ def _verdict(title: str, weights: Weights) -> str:
 
 
 def _reliability(found: Calibration) -> object:
-    from debate.cli.console import table
+    from itertools import zip_longest
 
-    made = table("said", "tasks", "right", "", "said after", "tasks", "right", right=range(7))
-    for n in range(max(len(found.before.bins), len(found.after.bins))):
-        sides = [side.bins[n] if n < len(side.bins) else None for side in (found.before, found.after)]
-        cells = [[f"{each.promised:.2f}", str(each.n), f"{each.observed:.2f}"] if each else [""] * 3 for each in sides]
-        made.add_row(*cells[0], "", *cells[1])
-    return made
+    from debate.cli.figures import figures
+
+    def cells(each: Bin | None) -> tuple[str, ...]:
+        return (f"{each.promised:.2f}", str(each.n), f"{each.observed:.2f}") if each else ("",) * 3
+
+    rows = ((*cells(old), "", *cells(new)) for old, new in zip_longest(found.before.bins, found.after.bins))
+    headers = ("said", "tasks", "right", "", "said after", "tasks", "right")
+    return figures(*rows, headers=headers, right=tuple(range(7)))
 
 
 def _calibrated(found: Calibration) -> list[str]:

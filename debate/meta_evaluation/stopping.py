@@ -232,7 +232,9 @@ def decoded_per_turn(task: Judged, calls: Sequence[Decoded]) -> list[FloatArray]
         address = [int(part) for part in call.address.split(".")]
         d = address[1] if is_balanced else 0
         is_silent = len(address) - 2 * is_balanced >= _SILENT_DEPTH
-        if not is_silent and call.round is not None and call.round < len(found[d]):
+        if is_silent or call.round is None or call.agent not in debates[d].agents:
+            continue
+        if call.round < len(found[d]):
             found[d][call.round, debates[d].agents.index(call.agent)] += call.tokens
     return found
 
