@@ -85,7 +85,8 @@ ScoreStatus = Literal["ok", "failed", "skipped", "penalty", "duplicate"]
 """How a candidate came by its score: `failed` and `skipped` have none, `penalty` and `duplicate` were given theirs."""
 Verdict = Literal["right", "wrong", "tied", "unscored"]
 """How an evaluation's choice stands to the label of its task."""
-StopReason = Literal["converged", "abstained", "max_rounds", "token_budget", "time_budget", "failed"]
+StopReason = Literal["converged", "stop_rule", "abstained", "max_rounds", "token_budget", "time_budget", "failed"]
+"""Why a debate ended: `converged` by its CV, `stop_rule` by another rule (see `debate.stop_rules`)."""
 
 
 def check_choice(name: str, value: str, choices: Any) -> None:
@@ -243,28 +244,37 @@ def _with_label(metadata: Mapping[str, Any], best: Any, candidates: Sequence[Can
     inside = metadata.get("best")
     if best is None and inside is None:
         return dict(metadata)
-    given = {name: _indices(value, candidates, name) for name, value in (("metadata.best", inside), ("best", best))}
+    names = [(each.id, each.generator) for each in candidates]
+    given = {name: named_candidates(value, names, name) for name, value in (("metadata.best", inside), ("best", best))}
     found = [label for label in given.values() if label]
     if found[0] != found[-1]:
         raise TaskError(f"contradicts metadata.best, which is {inside!r}", field="best", hint="give one of the two")
     return {**metadata, "best": found[0] if len(found[0]) > 1 else found[0][0]}
 
 
-def _indices(label: Any, candidates: Sequence[Candidate], where: str) -> list[int]:
-    """The candidates that a label names; none without a label."""
+Names = Sequence[tuple[str | None, str | None]]
+"""The id and the generator of each candidate."""
+
+
+def named_candidates(label: Any, names: Names, where: str) -> list[int]:
+    """The indices of the candidates that a label names, as `Task.best` may; none without a label.
+
+    Raises:
+        TaskError: for what does not name candidates plainly; `where` is its field.
+    """
     if not isinstance(label, list | tuple):
-        return [] if label is None else [_index(label, candidates, where)]
+        return [] if label is None else [_index(label, names, where)]
     several = cast("Sequence[Any]", label)
     if not several:
         raise TaskError("is an empty list", field=where, hint="leave it out where no right candidate is known")
-    return sorted({_index(each, candidates, f"{where}.{n}") for n, each in enumerate(several)})
+    return sorted({_index(each, names, f"{where}.{n}") for n, each in enumerate(several)})
 
 
-def _index(label: Any, candidates: Sequence[Candidate], where: str) -> int:
+def _index(label: Any, names: Names, where: str) -> int:
     """The candidate that one label names."""
-    count = len(candidates)
+    count = len(names)
     if isinstance(label, str):
-        named = {j for j, each in enumerate(candidates) if label in (each.id, each.generator, _LETTERS.get(j))}
+        named = {j for j, each in enumerate(names) if label in (*each, _LETTERS.get(j))}
         if len(named) == 1:
             return named.pop()
         problem = f"{label!r} names {'several candidates' if named else 'no candidate'}"

@@ -18,8 +18,14 @@ from typer.core import TyperCommand, TyperGroup
 from debate.cli.streams import lasting_output
 from debate.errors import BackendError, BudgetExceededError, DebateError, InputError, RunLockedError, StoreError
 
-COMMANDS = ("run", "resume", "workers", "fleet", "show", "export", "serve", "profiles", "doctor", "cache", "memory")
-"""Each in the module of its name: a function, or a group of its own."""
+COMMAND_GROUPS = {
+    "Run": ("run", "resume", "control", "workers", "fleet"),
+    "Look": ("show", "export"),
+    "Judge the judge": ("agree", "label", "stopping"),
+    "Serve and set up": ("serve", "profiles", "doctor", "cache", "memory"),
+}
+"""The commands as `--help` lists them, each in the module of its name: a function, or a group of its own."""
+COMMANDS = tuple(name for names in COMMAND_GROUPS.values() for name in names)
 _LOOKS: dict[str, Any] = {"add_completion": False, "pretty_exceptions_enable": False, "rich_markup_mode": "rich"}
 
 
@@ -67,7 +73,11 @@ class _Group(TyperGroup):
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """List the commands by their docstrings; none is built for that."""
-        listed = [TyperCommand(name, help=_help(_found(name))) for name in COMMANDS]
+        listed = [
+            TyperCommand(name, help=_help(_found(name)), rich_help_panel=group)
+            for group, names in COMMAND_GROUPS.items()
+            for name in names
+        ]
         shown = TyperGroup(commands=listed, params=self.params, help=self.help, rich_markup_mode="rich")
         shown.format_help(ctx, formatter)
 

@@ -1,4 +1,4 @@
-"""What `debate run` and `debate resume` share: the run itself, its progress, its summary and its exit code."""
+"""What `debate run`, `resume` and `control` share: the run itself, its progress, its summary and its exit code."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import signal
 import sys
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import typer
@@ -22,10 +22,15 @@ from debate.cli.console import escape_controls, say
 from debate.config.settings import ModelSettings, RunSettings, asks_models
 from debate.dataset.evalset import EvalSet
 from debate.errors import ConfigError
+from debate.evaluators.base import Evaluator
 from debate.jobs.run_directory import PASSWORD, RunDirectory
 from debate.registry import asking
 from debate.sql.connect import without_password
 from debate.store.queries import Totals
+
+if TYPE_CHECKING:
+    from debate.cli.progress import Progress
+    from debate.jobs.run import Run
 
 
 def execute(
@@ -36,23 +41,23 @@ def execute(
     retry_failed: bool,
     fork: bool,
     prepare: bool = False,
+    control: bool = False,
     trust: Trust | None = None,
 ) -> int:
     """Start or continue a run, or only prepare it, and return the exit code.
 
+    control: make its control afterwards, with the models that are loaded.
     trust: is asked about what the settings name, where they come from the run's folder.
     """
-    from debate.cli.progress import Progress
+    from debate.cli.control import print_figures
     from debate.cli.summary import print_summary
+    from debate.evaluators.debate.control import check_has_control
     from debate.jobs.run import Run
+    from debate.runtime.kept import kept_loaded
 
-    if (recorded := RunDirectory.read(folder)) is not None:
-        settings = settings.with_methods_of(recorded.identity)
-    with nullcontext() if trust is None else trust.of(settings):
-        evaluator = settings.make_evaluator()
-        backends = settings.open_backends(evaluator)
-    if trust is not None:
-        trust.check_servers(settings, backends)
+    settings, evaluator, opened = open_recorded(settings, folder, trust)
+    if control:
+        check_has_control(evaluator)
     job = Run(
         evalset=evalset,
         folder=folder,
@@ -62,17 +67,85 @@ def execute(
         fork=fork,
         prepare=prepare,
     )
-    end_as_on_interrupt()
-    with Progress(model=(settings.model or next(iter(backends))) if asks_models(evaluator) else "") as progress:
-        try:
-            where, totals = job.execute(backends, progress)
-        except KeyboardInterrupt:
-            progress.note(f"interrupted; run the same command again to continue, or: debate resume {folder}")
+    with kept_loaded(opened) if control else nullcontext(opened) as backends:
+        if (
+            done := work(job, backends, f"debate resume {folder}", model=model_name(settings, evaluator, opened))
+        ) is None:
             return INTERRUPTED
-    if prepare:
-        _say_how_to_work(where, totals)
-        return DONE
-    print_summary(where, totals, progress)
+        where, totals, progress = done
+        if prepare:
+            _say_how_to_work(where, totals)
+            return DONE
+        print_summary(where, totals, progress)
+        code = _exit_code(totals)
+        if control:
+            code = max(code, make_control(where, settings, evaluator, backends))
+            print_figures(where.path)
+        return code
+
+
+def make_control(
+    run: RunDirectory,
+    settings: RunSettings,
+    evaluator: Evaluator,
+    backends: Mapping[str, Backend],
+    *,
+    model: str = "",
+    retry_failed: bool = False,
+) -> int:
+    """Make or continue the control of a run, and return the exit code.
+
+    model: its name, where it is still to be loaded.
+    """
+    from debate.jobs.control import control_job
+
+    run = replace(run, store=settings.store or run.store)
+    job = control_job(run, evaluator, backends, settings, retry_failed=retry_failed)
+    if job.debated is not None and (left := job.debated.n_tasks - len(job.debated.tasks)):
+        say(f"{left:,} tasks have no debate yet: `debate control {run.path}` again covers them later", err=True)
+    done = work(job, backends, f"debate control {run.path}", model=model)
+    return INTERRUPTED if done is None else _exit_code(done[1])
+
+
+def open_recorded(
+    settings: RunSettings, folder: Path, trust: Trust | None
+) -> tuple[RunSettings, Evaluator, dict[str, Backend]]:
+    """The settings with what the run in the folder has recorded, and the evaluator and the models of them."""
+    if (recorded := RunDirectory.read(folder)) is not None:
+        settings = settings.with_methods_of(recorded.identity)
+    with nullcontext() if trust is None else trust.of(settings):
+        evaluator = settings.make_evaluator()
+        backends = settings.open_backends(evaluator)
+    if trust is not None:
+        trust.check_servers(settings, backends)
+    return settings, evaluator, backends
+
+
+def work(
+    job: Run, backends: Mapping[str, Backend], again: str, *, model: str
+) -> tuple[RunDirectory, Totals, Progress] | None:
+    """Do the work of a run with its progress shown; None where it was interrupted.
+
+    again: the command that goes on with it.
+    model: its name, where it is still to be loaded.
+    """
+    from debate.cli.progress import Progress
+
+    end_as_on_interrupt()
+    with Progress(model=model) as progress:
+        try:
+            return *job.execute(backends, progress), progress
+        except KeyboardInterrupt:
+            progress.note(f"interrupted; run the same command again to continue, or: {again}")
+            return None
+
+
+def model_name(settings: RunSettings, evaluator: Evaluator, backends: Mapping[str, Backend]) -> str:
+    """The model that is to be loaded; empty where none is."""
+    return (settings.model or next(iter(backends))) if asks_models(evaluator) else ""
+
+
+def _exit_code(totals: Totals) -> int:
     return DONE if totals.statuses.get("ok", 0) == totals.tasks else DONE_WITH_FAILURES
 
 
@@ -111,10 +184,31 @@ class Trust:
     Attributes:
         folder: of the run.
         is_given: the user has said in the command that everything may be used.
+        command: the command's name.
     """
 
     folder: Path
     is_given: bool
+    command: str = "resume"
+
+    def settings_of(self, run: RunDirectory, flags: Mapping[str, Any]) -> tuple[RunDirectory, RunSettings]:
+        """The settings that a run was begun with, under the flags of now.
+
+        Raises:
+            ConfigError: when they are not recorded, do not name model and evaluator, or may not be used.
+        """
+        if (recorded := run.settings) is None:
+            raise ConfigError("its settings are not recorded", file=run.path, hint="start it again with `debate run`")
+        if not recorded.keys() & {"model", "backend", "evaluator"}:
+            hint = "go on with it there: Run(evalset=None, folder=..., evaluator=...).execute(backends, listener)"
+            problem = "was begun in Python: its settings name neither model nor evaluator"
+            raise ConfigError(problem, file=run.path, hint=hint)
+        if server := run.server_with_password():
+            self.ask(f"names the store {server}, which would be sent the password in {PASSWORD}")
+            run, flags = replace(run, is_store_given=True), {**flags, "store": server}
+        if changes := run.changes():
+            self.ask(f"says otherwise than the run's store: {'; '.join(changes)}")
+        return run, RunSettings.read(None, {**recorded, **flags})
 
     def ask(self, what: str) -> None:
         """Go on when the user has said so, or says so now.
@@ -129,7 +223,7 @@ class Trust:
             say(what, err=True)
             if typer.prompt("Type yes if that is right", default="no", err=True) == "yes":
                 return
-        raise ConfigError(what, hint=f"if that is right, say so: debate resume {self.folder} --trust")
+        raise ConfigError(what, hint=f"if that is right, say so: debate {self.command} {self.folder} --trust")
 
     @contextmanager
     def of(self, settings: RunSettings) -> Generator[None]:

@@ -42,6 +42,7 @@ _MOST_TIED = 4
 """Candidates of a tie that a cell of a table names."""
 _STOPPED: dict[StopReason, str] = {
     "converged": "the agents agree",
+    "stop_rule": "its stop rule",
     "abstained": "every agent abstained",
     "max_rounds": "the last round allowed",
     "token_budget": "the token budget is spent",

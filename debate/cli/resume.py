@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -28,21 +27,13 @@ def resume(
     Example: debate resume runs/first
     """
     from debate.cli.execution import Trust, execute
-    from debate.config.settings import RunSettings
     from debate.errors import ConfigError
-    from debate.jobs.run_directory import PASSWORD, RunDirectory
+    from debate.jobs.run_directory import RunDirectory
 
     found = RunDirectory.existing(folder)
-    if (recorded := found.settings) is None:
-        raise ConfigError("its settings are not recorded", file=folder, hint="start it again with `debate run`")
-    if not recorded.keys() & {"model", "backend", "evaluator"}:
-        hint = "go on with it there: Run(evalset=None, folder=..., evaluator=...).execute(backends, listener)"
-        raise ConfigError("was begun in Python: its settings name neither model nor evaluator", file=folder, hint=hint)
+    if found.control_of is not None:
+        hint = f"debate control {folder.parent}"
+        raise ConfigError(f"is the control of the run {found.control_of!r}", file=folder, hint=hint)
     asked = Trust(folder, trust)
-    if server := found.server_with_password():
-        asked.ask(f"names the store {server}, which would be sent the password in {PASSWORD}")
-        found, flags = replace(found, is_store_given=True), {**flags, "store": server}
-    if changes := found.changes():
-        asked.ask(f"says otherwise than the run's store: {'; '.join(changes)}")
-    settings = RunSettings.read(None, {**recorded, **flags})
+    _, settings = asked.settings_of(found, flags)
     raise typer.Exit(execute(settings, folder, evalset=None, retry_failed=retry_failed, fork=False, trust=asked))

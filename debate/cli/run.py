@@ -11,6 +11,11 @@ from debate.cli.flags import settings_flags
 
 _FORK = "Begin a new run beside --out, which keeps those of its answers whose prompts are the same."
 
+_CONTROL = (
+    "Afterwards ask the same agents as often without letting them hear each other, on the models that are loaded; see "
+    "`debate control`."
+)
+
 _PREPARE = "Only write the run down, without a model; `debate resume FOLDER`, once or many times, then does the work."
 
 
@@ -25,6 +30,7 @@ def run(
     ] = False,
     fork: Annotated[bool, typer.Option("--fork", help=_FORK, rich_help_panel="Run")] = False,
     prepare: Annotated[bool, typer.Option("--prepare", help=_PREPARE, rich_help_panel="Run")] = False,
+    control: Annotated[bool, typer.Option("--control", help=_CONTROL, rich_help_panel="Run")] = False,
     **flags: Any,
 ) -> None:
     """Evaluate every task of an eval set, all at once, and record every answer as it comes.
@@ -40,8 +46,15 @@ def run(
     from debate.cli.execution import execute
     from debate.config.settings import RunSettings
     from debate.dataset.evalset import EvalSet
+    from debate.errors import ConfigError
 
+    if control and prepare:
+        hint = "`debate control FOLDER` makes it when there are debates"
+        raise ConfigError("--prepare holds no debates that there could be a control of", field="--control", hint=hint)
     settings = RunSettings.read(config, flags)
     folder = settings.out or Path("runs") / evalset.stem
     tasks = EvalSet(evalset, settings.limit, settings.format, settings.answers, settings.columns)
-    raise typer.Exit(execute(settings, folder, evalset=tasks, retry_failed=retry_failed, fork=fork, prepare=prepare))
+    code = execute(
+        settings, folder, evalset=tasks, retry_failed=retry_failed, fork=fork, prepare=prepare, control=control
+    )
+    raise typer.Exit(code)

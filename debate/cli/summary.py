@@ -51,7 +51,13 @@ def print_summary(folder: RunDirectory, totals: Totals, progress: Progress) -> N
     console.print(_facts(totals, groups, first_errors, folder, progress))
 
 
-_STOPPED = {"converged": "agreed", "max_rounds": "rounds", "token_budget": "budget", "time_budget": "time"}
+_STOPPED = {
+    "converged": "agreed",
+    "stop_rule": "rule",
+    "max_rounds": "rounds",
+    "token_budget": "budget",
+    "time_budget": "time",
+}
 """Stop reasons, short enough for 80 columns."""
 
 

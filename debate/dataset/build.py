@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, cast
 
+from debate.dataset.labels import labels_of
 from debate.dataset.records import Record, is_unicode
 from debate.errors import TaskError
 from debate.hashing import digest
@@ -85,9 +86,10 @@ def located_task(
     _check_metadata(record, metadata or {}, prefix)
     try:
         task = Task(x, candidates, id, context, metadata, reference, best=best)
+        labels_of(task.metadata, [(each.id, each.generator) for each in task.candidates])
     except TaskError as error:
         name = error.field or ""
-        field = name if under else re.sub("^(metadata[.])?best", best_key, name)
+        field = name if under else re.sub("^best", best_key, name.removeprefix("metadata."))
         record.refuse(error.problem, field or None, error.hint)
     for n, candidate in enumerate(task.candidates):
         _check_metadata(record, candidate.metadata, f"candidates.{n}.metadata.")

@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 
 from debate.dataset.build import Format, LocatedTask
-from debate.dataset.readers import RecordFile
+from debate.dataset.readers import TABLES, RecordFile
 from debate.dataset.records import Record
 from debate.dataset.table import NAMES
 from debate.errors import ConfigError, TaskError
@@ -22,7 +22,6 @@ from debate.registry import FORMATS
 
 _ANSWERS = ("answer_*.jsonl", "answer/*.jsonl", "model_answer/*.jsonl")
 """Where MT-bench puts answers, beside question.jsonl."""
-_TABLES = {".csv", ".tsv", ".parquet"}
 _OURS = {"x", "candidates"}
 
 
@@ -168,7 +167,7 @@ def recognize(file: Path, first: Record | None) -> str:
     Raises:
         TaskError: when the record's keys are those of no format.
     """
-    is_table = file.suffix.lower() in _TABLES
+    is_table = file.suffix.lower() in TABLES
     keys = set(first.data) if first else set[str]()
     if is_table and (keys & _OURS or first is None):
         return "table"

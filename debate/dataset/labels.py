@@ -5,28 +5,51 @@
     {"task_id": "q1", "scores": {"clarity": [3, 5, null]}}                       a score per candidate
     {"task_id": "q1", "votes": [{"by": "anna", "best": 0}, {"by": "ben", "ranking": [1, 1, 1]}]}     several people
 
-The same keys stand in the `metadata` of a task. In a file, lines of different people (`by`) on one task are votes, too.
-What people say together is what stands beside the votes, or else follows from them: the choice that more than half of
-them made, and the mean of their scores. Knows neither runs nor judges.
+The same keys stand in the `metadata` of a task. `best` names candidates as `Task.best` does. In a file, lines of
+different people (`by`) on one task are votes, too. What people say together is what stands beside the votes, or else
+follows from them: the choice that more than half of them made, and the mean of their scores. A line may say how its
+task was drawn (`drawn`), as `debate label` writes it. Knows neither runs nor judges.
 """
 
 from __future__ import annotations
 
+import math
+import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
-from debate.dataset.readers import RecordFile
+from debate.dataset.readers import TABLES, RecordFile
 from debate.dataset.records import Record
 from debate.errors import TaskError
-from debate.types import FloatArray
+from debate.types import FloatArray, Names, named_candidates
 
-_KEYS = ("best", "ranking", "scores")
+LABELS = frozenset({"best", "ranking", "scores", "votes"})
+"""The keys under which labels stand."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """How a task came to be labeled: by a random draw of the program.
+
+    Attributes:
+        seed: of the draw.
+        size: of the sample.
+        of: number of tasks that it was drawn from.
+        stratify: the key of the metadata by whose values it was stratified; empty where it was not.
+        stratum: the task's value of that key.
+    """
+
+    seed: int
+    size: int
+    of: int
+    stratify: str = ""
+    stratum: str = ""
 
 
 @dataclass(frozen=True)
@@ -40,6 +63,7 @@ class Opinion:
         scores: per component (J,), on people's own scale; NaN where none was given.
         by: who; empty where nobody is named.
         at: when, as it was written down.
+        drawn: how the task was drawn; None where it is not known to be of a random sample.
     """
 
     n_candidates: int
@@ -48,6 +72,11 @@ class Opinion:
     scores: Mapping[str, FloatArray] = field(default_factory=dict[str, FloatArray])
     by: str = ""
     at: str = ""
+    drawn: Drawn | None = None
+
+    def __bool__(self) -> bool:
+        """Whether anything is said."""
+        return bool(self.best or self.ranking is not None or self.scores)
 
     @cached_property
     def preference(self) -> FloatArray | None:
@@ -86,22 +115,23 @@ class Labels:
 
     def __bool__(self) -> bool:
         """Whether anything is said, be it by one person."""
-        together = self.together
-        return bool(self.votes or together.best or together.ranking is not None or together.scores)
+        return bool(self.votes or self.together)
 
 
-def labels_of(metadata: Mapping[str, Any], n_candidates: int, task_id: str) -> Labels:
+def labels_of(metadata: Mapping[str, Any], names: Names, task_id: str = "") -> Labels:
     """The labels in a task's metadata, which say nothing where there are none.
 
+    names: the id and the generator of each candidate, by which a label may call it.
+    task_id: for messages.
+
     Raises:
-        TaskError: for labels of another form; names the task and the field.
+        TaskError: for labels of another form; names the field, and the task where its id is given.
     """
-    at = Record(metadata, Path(), 0)
     try:
-        return _labels(at, n_candidates)
+        return _labels(Record(metadata, Path(), 0, "metadata"), names)
     except TaskError as error:
-        problem = f"task {task_id!r}: {error.problem}"
-        raise TaskError(problem, field=f"metadata.{error.field}", hint=error.hint) from None
+        problem = f"task {task_id!r}: {error.problem}" if task_id else error.problem
+        raise TaskError(problem, field=error.field, hint=error.hint) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,48 +147,80 @@ class Joined:
     unknown: tuple[str, ...]
 
 
-def read_labels(file: Path, n_candidates: Mapping[str, int]) -> Joined:
+def read_labels(file: Path, names: Mapping[str, Names]) -> Joined:
     """Read a file of labels (JSON lines, JSON, CSV, parquet) with a `task_id` per record.
 
     Lines of one task are put together: at most one without `by`, and one per person. A person's later line replaces an
-    earlier one, so that a label can be corrected.
+    earlier one, so that a label can be corrected; without a label in it, it takes the earlier one back. In CSV, lists
+    and objects are JSON in their cells.
 
-    n_candidates: how many candidates each task of the run has, by its id.
+    names: of each task of the run, by its id, the id and the generator of each candidate.
 
     Raises:
-        TaskError: naming file, line and field.
+        TaskError: naming file, line and field; also where the run has none of the file's tasks.
     """
     found: dict[str, list[Record]] = {}
     unknown: dict[str, None] = {}
-    for record in RecordFile(file):
+    for record in map(_with_cells, RecordFile(file)):
         name = record.text("task_id")
-        if name in n_candidates:
+        if name in names:
             found.setdefault(name, []).append(record)
         else:
             unknown[name] = None
-    return Joined({name: _together(each, n_candidates[name]) for name, each in found.items()}, tuple(unknown))
+    if unknown and not found:
+        hint = f"the run's tasks are called {next(iter(names), '')!r} and the like: see `task_id` in its results.jsonl"
+        raise TaskError(f"no task of the run has one of these ids: {', '.join([*unknown][:3])}", file=file, hint=hint)
+    return Joined({name: _together(each, names[name]) for name, each in found.items()}, tuple(unknown))
 
 
-def _together(records: Sequence[Record], n_candidates: int) -> Labels:
-    alone = [record for record in records if not record.data.get("by")]
+def _with_cells(record: Record) -> Record:
+    if record.file.suffix.lower() not in TABLES:
+        return record
+    return replace(record, data={**record.data, **{key: record.cell(key) for key in LABELS & record.data.keys()}})
+
+
+def _together(records: Sequence[Record], names: Names) -> Labels:
+    alone = [record for record in records if not record.optional_text("by")]
     if len(alone) > 1:
         hint = "name the people with `by`, or keep one of the lines"
         alone[1].refuse(f"is a second label of this task, beside that of line {alone[0].line}", "task_id", hint)
-    signed = [_opinion(record, n_candidates) for record in records if record.data.get("by")]
-    known = _labels(alone[0], n_candidates) if alone else Labels(Opinion(n_candidates))
-    votes = tuple({each.by: each for each in (*known.votes, *signed)}.values())
-    return _concluded(known.together, votes)
+    together = _opinion(_said(alone[0]), names) if alone else Opinion(len(names))
+    votes = _votes(alone[0], names) if alone else []
+    signed = [_vote(record, names) for record in records if record.optional_text("by")]
+    return _concluded(together, [*votes, *signed])
 
 
-def _labels(record: Record, n_candidates: int) -> Labels:
-    given = record.data.get("votes")
-    votes = () if given is None else tuple(_opinion(vote, n_candidates) for vote in record.mappings("votes"))
-    votes = tuple(replace(vote, by=vote.by or f"person {n}") for n, vote in enumerate(votes, 1))
-    return _concluded(_opinion(record, n_candidates), votes)
+def _labels(record: Record, names: Names) -> Labels:
+    return _concluded(_opinion(record, names), _votes(record, names))
 
 
-def _concluded(together: Opinion, votes: tuple[Opinion, ...]) -> Labels:
-    """The labels with what follows from the votes where it is not said."""
+def _votes(record: Record, names: Names) -> list[Opinion]:
+    given = record.mappings("votes") if record.data.get("votes") not in (None, "", []) else []
+    votes = [_vote(vote, names) for vote in given]
+    votes = [replace(vote, by=vote.by or f"person {n}") for n, vote in enumerate(votes, 1)]
+    for n, vote in enumerate(votes):
+        if vote.by in (other.by for other in votes[:n]):
+            given[n].refuse(f"is a second vote of {vote.by!r}", "by")
+    return votes
+
+
+def _vote(record: Record, names: Names) -> Opinion:
+    if record.data.get("votes") not in (None, ""):
+        record.refuse("is inside the vote of one person", "votes", "leave out `by` where several people voted")
+    return _opinion(_said(record), names)
+
+
+def _said(record: Record) -> Record:
+    """A record that holds a label, if only an empty one: one without is misspelled."""
+    if not LABELS & record.data.keys():
+        hint = f"one of {', '.join(sorted(LABELS))} holds it"
+        record.refuse(f"holds no label, by its keys {', '.join(record.data)}", hint=hint)
+    return record
+
+
+def _concluded(together: Opinion, given: Iterable[Opinion]) -> Labels:
+    """The labels with what follows from the votes where it is not said. A person's last vote counts."""
+    votes = tuple(vote for vote in {each.by: each for each in given}.values() if vote)
     if votes and not together.best and together.ranking is None:
         together = replace(together, **_majority(votes))
     if votes and not together.scores:
@@ -167,14 +229,14 @@ def _concluded(together: Opinion, votes: tuple[Opinion, ...]) -> Labels:
 
 
 def _majority(votes: Sequence[Opinion]) -> dict[str, Any]:
-    """The choice that more than half of those made who chose; nothing where there is none."""
-    choices = Counter(vote.choice for vote in votes if vote.choice)
+    """The choice that more than half of those made who named or ranked candidates; nothing where there is none."""
+    choices = Counter(vote.choice for vote in votes if vote.best or vote.ranking is not None)
     if not choices:
         return {}
     choice, count = choices.most_common(1)[0]
     if 2 * count <= choices.total():
         return {}
-    is_tie = len(choice) == votes[0].n_candidates
+    is_tie = len(choice) == votes[0].n_candidates > 1
     return {"ranking": (1.0,) * len(choice)} if is_tie else {"best": choice}
 
 
@@ -188,46 +250,72 @@ def _means(votes: Iterable[Opinion]) -> dict[str, FloatArray]:
 
 
 def _mean(scores: FloatArray) -> FloatArray:
-    n = (~np.isnan(scores)).sum(axis=0)  # (J,)
-    return np.divide(np.nansum(scores, axis=0), n, out=np.full(n.shape, np.nan), where=n > 0)
+    is_given = ~np.isnan(scores)
+    n = is_given.sum(axis=0)  # (J,)
+    return np.where(n > 0, np.where(is_given, scores, 0).sum(axis=0) / np.maximum(n, 1), np.nan)
 
 
-def _opinion(record: Record, n_candidates: int) -> Opinion:
-    read = {"best": _best, "ranking": _ranking, "scores": _scores}
-    said = {key: read[key](record, n_candidates) for key in _KEYS if record.data.get(key) not in (None, "")}
-    signed = {key: record.optional_text(key) or "" for key in ("by", "at")}
-    return Opinion(n_candidates, **said, **signed)
+def _opinion(record: Record, names: Names) -> Opinion:
+    given = {key for key in LABELS if record.data.get(key) not in (None, "")}
+    opinion = Opinion(
+        len(names),
+        best=_best(record, names) if "best" in given else (),
+        ranking=_ranking(record, names) if "ranking" in given else None,
+        scores=_scores(record, names) if "scores" in given else {},
+        by=record.optional_text("by") or "",
+        at=record.optional_text("at") or "",
+        drawn=_drawn(record),
+    )
+    if opinion.best and opinion.ranking is not None and opinion.best != replace(opinion, best=()).choice:
+        record.refuse(f"contradicts the ranking {record.data['ranking']}", "best", "give one of the two")
+    return opinion
 
 
-def _best(record: Record, n_candidates: int) -> tuple[int, ...]:
-    value = record.data["best"]
-    given = cast("list[Any]", value) if isinstance(value, list) else [value]
-    return tuple(sorted({_index(record, each, n_candidates) for each in given}))
+def _best(record: Record, names: Names) -> tuple[int, ...]:
+    try:
+        return tuple(named_candidates(record.data["best"], names, "best"))
+    except TaskError as error:
+        record.refuse(error.problem, error.field, error.hint)
 
 
-def _index(record: Record, value: Any, n_candidates: int) -> int:
-    text = str(value)
-    if isinstance(value, bool) or not text.isdecimal() or int(text) >= n_candidates:
-        record.refuse(f"must be the index of one of {n_candidates} candidates, from 0, got {value!r}", "best")
-    return int(text)
-
-
-def _ranking(record: Record, n_candidates: int) -> tuple[float, ...]:
-    ranks = _numbers(record, record.items("ranking"), "ranking", n_candidates)
+def _ranking(record: Record, names: Names) -> tuple[float, ...]:
+    ranks = _numbers(record, record.items("ranking"), "ranking", len(names))
     if np.isnan(ranks).any():
         record.refuse("must rank every candidate; equal ranks are a tie", "ranking")
     return tuple(ranks.tolist())
 
 
-def _scores(record: Record, n_candidates: int) -> dict[str, FloatArray]:
+def _scores(record: Record, names: Names) -> dict[str, FloatArray]:
     given = record.mapping("scores")
-    return {name: _numbers(record, given.items(name), f"scores.{name}", n_candidates) for name in given.data}
+    filled = [name for name, scores in given.data.items() if scores is not None]
+    return {name: _numbers(given, given.items(name), name, len(names)) for name in filled}
+
+
+def _drawn(record: Record) -> Drawn | None:
+    if record.data.get("drawn") in (None, ""):
+        return None
+    given = record.mapping("drawn")
+    seed, size, of = (_whole(given, key) for key in ("seed", "size", "of"))
+    stratify, stratum = (given.optional_text(key) or "" for key in ("stratify", "stratum"))
+    return Drawn(seed, size, of, stratify, stratum)
+
+
+def _whole(record: Record, key: str) -> int:
+    value = record.data.get(key)
+    if isinstance(value, bool) or not isinstance(value, int):
+        record.refuse("is missing" if value is None else f"must be a whole number, got {value!r}", key)
+    return value
 
 
 def _numbers(record: Record, values: Sequence[Any], field: str, n_candidates: int) -> FloatArray:
     if len(values) != n_candidates:
         record.refuse(f"must hold a number for each of {n_candidates} candidates, got {len(values)}", field)
-    for value in values:
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
-            record.refuse(f"must hold numbers, or null where there is none, got {value!r}", field)
-    return np.asarray([np.nan if value is None else value for value in values], dtype=np.float64)  # (J,)
+    return np.array([_number(record, value, f"{field}.{j}") for j, value in enumerate(values)])  # (J,)
+
+
+def _number(record: Record, value: Any, field: str) -> float:
+    if value is None:
+        return math.nan
+    if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) > sys.float_info.max:
+        record.refuse(f"must be a number, or null where there is none, got {value!r}", field)
+    return float(value)

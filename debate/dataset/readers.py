@@ -16,9 +16,12 @@ from datetime import date, datetime, time
 from pathlib import Path
 from typing import Any, cast
 
-from debate.dataset.records import HashedStream, Record, opened
+from debate.dataset.records import JSON, HashedStream, Record, opened
 from debate.errors import TaskError
-from debate.files import DuplicateKey, load_pyarrow, whole_number, without_duplicates
+from debate.files import DuplicateKey, load_pyarrow
+
+TABLES = {".csv", ".tsv", ".parquet"}
+"""Endings of files that hold a table."""
 
 
 class RecordFile:
@@ -65,9 +68,6 @@ class RecordFile:
             yield from rows(io.BufferedReader(self._stream, 1 << 16), self.path)
 
 
-_DECODER = json.JSONDecoder(
-    object_pairs_hook=without_duplicates, parse_int=whole_number, parse_constant=lambda name: None
-)
 _BOM = b"\xef\xbb\xbf"
 _ONE_PER_LINE = "JSON lines hold one object per line; an array begins with ["
 _NOT_TEXT = {b"\xff\xfe": "it looks like UTF-16: save the file as UTF-8", b"\x1f\x8b": "it is compressed: unpack it"}
@@ -125,7 +125,7 @@ def _skip(text: str, place: int) -> int:
 def _decoded(text: str, place: int, file: Path, line: int) -> tuple[Any, int]:
     """The value that begins at `place`, and where it ends."""
     try:
-        return _DECODER.raw_decode(text, place)
+        return JSON.raw_decode(text, place)
     except DuplicateKey as error:
         raise TaskError("duplicate key", file=file, line=line, field=error.args[0]) from None
     except RecursionError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import re
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,6 +13,11 @@ from pathlib import Path
 from typing import Any, NoReturn, cast
 
 from debate.errors import TaskError
+from debate.files import DuplicateKey, whole_number, without_duplicates
+
+JSON = json.JSONDecoder(object_pairs_hook=without_duplicates, parse_int=whole_number, parse_constant=lambda name: None)
+"""Reads NaN and Infinity, which are no JSON, as null."""
+_WHOLE = re.compile(r"\d{1,9}(\.0)?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +48,27 @@ class Record:
     def optional_text(self, key: str) -> str | None:
         """A string, or None where there is none."""
         return None if self.data.get(key) in (None, "") else self.text(key)
+
+    def cell(self, key: str) -> Any:
+        """A value of a table: what stands as text in CSV, a whole number or a JSON list or object, is read."""
+        match self.data.get(key):
+            case "":
+                return None
+            case str(text) if _WHOLE.fullmatch(text):
+                return int(float(text))
+            case str(text) if text.lstrip().startswith(("[", "{")):
+                return self.parsed(key)
+            case value:
+                return value
+
+    def parsed(self, key: str) -> Any:
+        """The list or object that a text holds in JSON."""
+        try:
+            return JSON.decode(self.text(key))
+        except DuplicateKey as error:
+            self.refuse("duplicate key", f"{key}.{error.args[0]}")
+        except (ValueError, RecursionError) as error:
+            self.refuse(f"must be a JSON list or object: {error}", key)
 
     def whole(self, key: str, *allowed: int) -> int:
         """One of some whole numbers; as text, too, as in CSV."""

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 from debate.dataset.build import Format, LocatedTask, located_task
+from debate.dataset.labels import LABELS
 from debate.dataset.records import Record
 
 NAMES = ("x", "id", "best", "context", "reference", "candidates")
 """What a column can be."""
 _SEVERAL = re.compile(r"(candidate|response|output)_?(\d+|[a-z])", re.IGNORECASE)
-_WHOLE = re.compile(r"\d{1,9}(\.0)?", re.ASCII)
 _CONFUSED = "name the columns: --column candidates=FIRST,SECOND"
 
 
@@ -30,7 +29,8 @@ def table(rows: Iterator[Record], columns: Mapping[str, str]) -> Iterator[Locate
         named = {key: columns.get(key, key) for key in NAMES}
         several = _several(row, columns.get("candidates", "candidates"))
         used = {*named.values(), *several}
-        metadata = {key: value for key, value in row.data.items() if key not in used and value not in (None, "")}
+        kept = {key: value for key, value in row.data.items() if key not in used and value not in (None, "")}
+        metadata = {key: row.cell(key) if key in LABELS else value for key, value in kept.items()}
         yield located_task(
             row,
             row.text(named["x"]),
@@ -39,7 +39,7 @@ def table(rows: Iterator[Record], columns: Mapping[str, str]) -> Iterator[Locate
             metadata,
             _context(row, named["context"]),
             row.optional_text(named["reference"]),
-            best=_best(row, named["best"]),
+            best=row.cell(named["best"]),
             best_key=named["best"],
         )
 
@@ -81,31 +81,10 @@ def _from_columns(row: Record, columns: list[str]) -> list[str]:
 def _from_list(row: Record, column: str) -> list[str]:
     value: Any = row.data.get(column)
     if isinstance(value, str):
-        value = _from_json(row, value, column)
+        value = row.parsed(column)
     if not isinstance(value, list):
         row.refuse("must be a list of texts", column)
     return [row.as_text(text, f"{column}.{n}") for n, text in enumerate(cast("list[Any]", value))]
-
-
-def _from_json(row: Record, text: str, column: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        row.refuse(f"must be a JSON list: {error}", column)
-
-
-def _best(row: Record, column: str) -> Any:
-    """A label; in CSV a number or a list stands as text."""
-    value: Any = row.data.get(column)
-    match value:
-        case "":
-            return None
-        case str() if _WHOLE.fullmatch(value):
-            return int(float(value))
-        case str() if value.startswith("["):
-            return _from_json(row, value, column)
-        case _:
-            return value
 
 
 def _context(row: Record, column: str) -> list[str]:

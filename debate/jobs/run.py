@@ -34,6 +34,7 @@ from debate.evaluators.debate import DebateEvaluator
 from debate.evaluators.vote import VoteEvaluator
 from debate.flow import Completion
 from debate.jobs.claimed import ClaimedTasks
+from debate.jobs.debated import Debated
 from debate.jobs.results import ResultsFile, ResultsInUseError
 from debate.jobs.run_directory import RunDirectory
 from debate.runtime.limits import Budget
@@ -83,14 +84,14 @@ class Run:
     """What to run and where.
 
     Attributes:
-        evalset: None goes on with the tasks that the run has.
+        evalset: None goes on with the tasks that the run has; `Debated` makes the control of another run.
         settings: seed, store, memory, budgets and the like; recorded as they were given.
         retry_failed: ask again for what failed.
         fork: begin a new run beside the folder's, with those of its answers that still fit.
         prepare: stop before anything is evaluated: the eval set is read, and the run written down.
     """
 
-    evalset: EvalSet | None
+    evalset: EvalSet | Debated | None
     folder: Path
     evaluator: Evaluator
     settings: RunSettings = field(default_factory=RunSettings)
@@ -108,17 +109,14 @@ class Run:
             BudgetExceededError: when a budget is used up; what was finished is kept.
             StoreError: when something could not be recorded; what was recorded before is kept.
         """
-        models = {name: backend.model for name, backend in backends.items()}
-        memory, seed = self.settings.memory, self.settings.seed
-        identity: dict[str, Any] = {"evaluator": self.evaluator.describe(), "models": models}
-        if memory is not None:
-            identity["memory"] = without_password(memory, "memory")
+        seed, identity = self.settings.seed, run_identity(self.evaluator, backends, self.settings.memory)
+        today = None if self.debated is None else self.debated.today
         folder = self._folder(watcher)
         self._check(backends, folder)
         folder.claim()
         is_new_store = folder.store is None and not Path(folder.store_url).exists()
         with self._open_store(folder) as store, ExitStack() as open_files:
-            with store.join(folder.name, identity, seed=seed, note=watcher.note) as record:
+            with store.join(folder.name, identity, seed=seed, today=today, note=watcher.note) as record:
                 session = _Session(self, backends, watcher, folder, store, record)
                 try:
                     session.take_tasks()
@@ -133,6 +131,11 @@ class Run:
                 session.prepare(open_files)
             session.run_to_the_end()
             return folder, record.totals()
+
+    @property
+    def debated(self) -> Debated | None:
+        """The debates whose control this is, if it is one."""
+        return self.evalset if isinstance(self.evalset, Debated) else None
 
     def _check(self, backends: Mapping[str, Backend], folder: RunDirectory) -> None:
         """Find the faults of the settings before anything is made."""
@@ -168,7 +171,8 @@ class Run:
         # What one session of a run is told besides, as by `debate resume`, is not what the run was begun with.
         recorded = folder.settings if self.evalset is None else None
         settings = recorded or self.settings.given() or folder.settings
-        return RunDirectory(folder.path, folder.name, store, settings, about, is_given)
+        control_of = None if self.debated is None else self.debated.name
+        return RunDirectory(folder.path, folder.name, store, settings, about, is_given, control_of=control_of)
 
 
 @dataclass(slots=True)
@@ -231,7 +235,7 @@ class _Session:
         try:
             tasks = self._checked(reading)
             self.record.read_evalset(tasks, lambda: {"evalset": path, "evalset_digest": reading.digest()})
-            for remark, places in self.remarks.items():
+            for remark, places in self.remarks.items() if self.run.debated is None else ():
                 self.watcher.note(f"{remark} in {len(places)} of the tasks, first {places[0]}")
         except BaseException:
             self.record.discard_if_empty()
@@ -336,7 +340,8 @@ class _Session:
 
     def _work(self, tasks: ClaimedTasks) -> None:
         settings, record, evaluator = self.run.settings, self.record, self.run.evaluator
-        with recalling(settings.memory, record.started_at, self.backends, self.watcher.note) as memory:
+        began = record.started_at if self.run.debated is None else self.run.debated.started_at
+        with recalling(settings.memory, began, self.backends, self.watcher.note) as memory:
             spent, others = self.budget.spent, self.budget.others
             self.budget = Budget(settings.max_tokens, settings.max_seconds, spent=spent, others=others)
             engine = Engine(
@@ -397,6 +402,13 @@ def _remarks(task: Task, evaluator: Evaluator) -> Iterator[str]:
         yield "the same candidate stands twice"
     if len(texts) == 1 and isinstance(evaluator, DebateEvaluator | VoteEvaluator):
         yield "one candidate stands alone, so that there is nothing to compare,"
+
+
+def run_identity(evaluator: Evaluator, backends: Mapping[str, Backend], memory: str | None) -> dict[str, Any]:
+    """What makes a run the same run, besides its seed: see `debate.store.identity`."""
+    models = {name: backend.model for name, backend in backends.items()}
+    memories = {} if memory is None else {"memory": without_password(memory, "memory")}
+    return {"evaluator": evaluator.describe(), "models": models, **memories}
 
 
 BUILT_IN = "built-in"

@@ -25,6 +25,7 @@ from debate.store.identity import differences
 from debate.yaml_files import Located, as_input_error
 
 RECORD_FILE, STORE_FILE, RESULTS_FILE = "run.json", "run.sqlite", "results.jsonl"
+CONTROL_FOLDER = "control"
 
 PASSWORD = "PGPASSWORD"
 """The environment variable with the password that PostgreSQL's servers are sent."""
@@ -40,6 +41,7 @@ class _Record(BaseModel):
     settings: dict[str, Any] | None
     evalset: dict[str, Any] | None
     identity: dict[str, Any] | None = None
+    control_of: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,7 @@ class RunDirectory:
         evalset: what was read, for people and for `debate resume`.
         is_store_given: whether the user named the store; else `run.json` alone does, which others may have written.
         identity: the evaluator and the models, as they were when the run was last worked on.
+        control_of: name of the run whose control this is; its folder is the one above, and its store is this one's too.
     """
 
     path: Path
@@ -62,6 +65,7 @@ class RunDirectory:
     evalset: Mapping[str, Any] | None = None
     is_store_given: bool = True
     identity: Mapping[str, Any] | None = None
+    control_of: str | None = None
 
     @classmethod
     def new(cls, path: Path, store: str | None = None, name: str | None = None) -> Self:
@@ -88,7 +92,8 @@ class RunDirectory:
             raise InputError(f"is not the record of a run: {error}", file=file) from None
         given = os.environ.get("DEBATE_STORE")
         is_given = given is not None and without_password(given) == record.store
-        return cls(path, record.run, record.store, record.settings, record.evalset, is_given, record.identity)
+        kept = (record.run, record.store, record.settings, record.evalset)
+        return cls(path, *kept, is_given, record.identity, record.control_of)
 
     @classmethod
     def existing(cls, path: Path) -> Self:
@@ -104,7 +109,13 @@ class RunDirectory:
     @property
     def store_url(self) -> str:
         """Where its store is."""
-        return self.store or str(self.path / STORE_FILE)
+        home = self.path if self.control_of is None else self.path.resolve().parent
+        return self.store or str(home / STORE_FILE)
+
+    @property
+    def control(self) -> Path:
+        """The folder of its control."""
+        return self.path / CONTROL_FOLDER
 
     def server_with_password(self) -> str | None:
         """The server that `run.json` alone names and that would be sent the password in the environment."""
@@ -222,6 +233,7 @@ class RunDirectory:
             "store": None if self.store is None else without_password(self.store),
             "settings": self.kept_settings,
             "evalset": self.evalset,
+            **({} if self.control_of is None else {"control_of": self.control_of}),
             **more,
             "versions": versions(),
         }

@@ -2,3 +2,8 @@
 
 Reads runs from their stores; every command here that asks no model works without one.
 """
+
+from debate.meta_evaluation.judged import Judged, JudgedRun, read_run
+from debate.meta_evaluation.trust import TrustFigures, agree
+
+__all__ = ["Judged", "JudgedRun", "TrustFigures", "agree", "read_run"]

@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from debate.dataset.labels import Labels, Opinion, labels_of, read_labels
+from debate.dataset.labels import Labels, labels_of, read_labels
 from debate.errors import InputError
 from debate.evaluation import Evaluation, from_plain, verdict
 from debate.jobs.run_directory import RunDirectory
-from debate.types import FloatArray, Scale, Task, Usage, Verdict
+from debate.types import FloatArray, Names, Scale, Task, Usage, Verdict
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -134,30 +134,46 @@ def read_run(folder: Path, labels: Path | None = None) -> JudgedRun:
         TaskError: for labels of another form; names file, line and field.
     """
     directory = RunDirectory.existing(folder)
+    found: list[Judged] = []
+    names: dict[str, Names] = {}
     with directory.open_store() as store:
         record = store.read(directory.name)
-        found = [_judged(task_id, task, json.loads(data)) for task_id, task, data in record.result_data()]
+        for task_id, task, data in record.result_data():
+            names[task_id] = _names(task)
+            said = labels_of({} if labels else task["metadata"], names[task_id], task_id)
+            found.append(as_judged(task_id, task, json.loads(data), said))
     if not found:
         raise InputError("holds no evaluation yet", file=folder, hint=f"`debate resume {folder}` goes on with the run")
     unknown: tuple[str, ...] = ()
     if labels is not None:
-        joined = read_labels(labels, {each.task_id: len(each.scores) for each in found})
+        joined = read_labels(labels, names)
         unknown = joined.unknown
-        nothing = {each.task_id: Labels(Opinion(len(each.scores))) for each in found}
-        found = [replace(each, labels=joined.labels.get(each.task_id, nothing[each.task_id])) for each in found]
+        found = [_labeled(each, joined.labels.get(each.task_id, each.labels)) for each in found]
     return JudgedRun(directory, found, directory.identity or {}, unknown)
 
 
-def _judged(task_id: str, task: Mapping[str, Any], data: Mapping[str, Any], labels: Labels | None = None) -> Judged:
+def _labeled(judged: Judged, labels: Labels) -> Judged:
+    return replace(judged, labels=labels, members=tuple(_labeled(member, labels) for member in judged.members))
+
+
+def _names(task: Mapping[str, Any]) -> Names:
+    return [(each["id"], each["generator"]) for each in task["candidates"]]
+
+
+def as_judged(task_id: str, task: Mapping[str, Any], data: Mapping[str, Any], labels: Labels | None = None) -> Judged:
+    """One task, from the plain data of it and of its evaluation.
+
+    labels: None is those in its metadata.
+    """
+    labels = labels_of(task["metadata"], _names(task), task_id) if labels is None else labels
     candidates = task["candidates"]
-    labels = labels or labels_of(task["metadata"], len(candidates), task_id)
     return Judged(
         task_id=task_id,
         labels=labels,
         metadata=task["metadata"],
         generators=tuple(each["generator"] or "" for each in candidates),
         lengths=np.array([len(each["text"]) for each in candidates], dtype=np.float64),  # (J,)
-        members=tuple(_judged(task_id, task, member, labels) for member in data["members"]),
+        members=tuple(as_judged(task_id, task, member, labels) for member in data["members"]),
         **_said(data),
     )
 

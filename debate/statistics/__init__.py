@@ -17,13 +17,22 @@ from debate.statistics.calibration import (
 )
 from debate.statistics.correlation import (
     Calibrated,
+    HeldOut,
     bias,
     correlation,
+    held_out_accuracy,
     pair_accuracy,
     pairwise_accuracy,
     tie_calibration,
 )
-from debate.statistics.few_labels import AnnotatorTest, Corrected, alternative_annotator_test, ppi_mean, rogan_gladen
+from debate.statistics.few_labels import (
+    AnnotatorTest,
+    Corrected,
+    alternative_annotator_test,
+    ppi_mean,
+    ppi_mean_by_strata,
+    rogan_gladen,
+)
 from debate.statistics.intervals import (
     Accuracy,
     Discordant,
@@ -55,11 +64,12 @@ from debate.statistics.rankings import ELO, Ranking, Skill, bradley_terry, soft_
 
 __all__ = [
     "ELO", "Accuracy", "Agreement", "AnnotatorTest", "Bin", "Calibrated", "Corrected", "Discordant",
-    "EffectiveJudges", "Estimate", "Flips", "Isotonic", "Mean", "OracleGap", "Position", "Ranking", "Reliability",
-    "Skill", "Temperature", "alternative_annotator_test", "bias", "bootstrap", "bradley_terry", "brier_score",
-    "clustered_mean", "cohen_kappa", "conformity", "correlation", "effective_judges", "expected_calibration_error",
-    "false_discovery", "fit_isotonic", "fit_temperature", "fleiss_kappa", "flips", "gwet_ac", "independence_gap",
-    "krippendorff_alpha", "length_slope", "mcnemar", "oracle_gap", "pair_accuracy", "paired_difference",
-    "pairwise_accuracy", "position", "ppi_mean", "rogan_gladen", "share", "smallest_difference",
-    "soft_pairwise_accuracy", "tie_calibration", "wilson",
+    "EffectiveJudges", "Estimate", "Flips", "HeldOut", "Isotonic", "Mean", "OracleGap", "Position", "Ranking",
+    "Reliability", "Skill", "Temperature", "alternative_annotator_test", "bias", "bootstrap", "bradley_terry",
+    "brier_score", "clustered_mean", "cohen_kappa", "conformity", "correlation", "effective_judges",
+    "expected_calibration_error", "false_discovery", "fit_isotonic", "fit_temperature", "fleiss_kappa", "flips",
+    "gwet_ac", "held_out_accuracy", "independence_gap", "krippendorff_alpha", "length_slope", "mcnemar",
+    "oracle_gap", "pair_accuracy", "paired_difference", "pairwise_accuracy", "position", "ppi_mean",
+    "ppi_mean_by_strata", "rogan_gladen", "share", "smallest_difference", "soft_pairwise_accuracy", "tie_calibration",
+    "wilson",
 ]  # fmt: skip

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from debate.statistics.intervals import Estimate, bootstrap, columns, kept_clusters
-from debate.types import FloatArray, check_choice, score_array
+from debate.types import FloatArray, FloatOrNaN, check_choice, score_array
 
 Weighting = Literal["none", "linear", "quadratic"]
 Level = Literal["nominal", "ordinal", "interval", "ratio"]
@@ -31,8 +31,8 @@ class Agreement(Estimate):
         expected: the same by chance.
     """
 
-    observed: float
-    expected: float
+    observed: FloatOrNaN
+    expected: FloatOrNaN
 
 
 def cohen_kappa(

@@ -47,6 +47,17 @@ class Calibrated(Estimate):
     eps: float
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldOut(Estimate):
+    """A pairwise accuracy with thresholds of ties that were chosen on other items.
+
+    Attributes:
+        eps: of the two halves of the groups, each the best of the other half.
+    """
+
+    eps: tuple[float, float]
+
+
 def correlation(
     a: ArrayLike,
     b: ArrayLike,
@@ -156,10 +167,23 @@ def pairwise_accuracy(
     """
     if eps < 0:
         raise ValueError(f"eps must not be negative, got {eps}")
+    return _pairwise(human, judge, groups, clusters, np.full(np.shape(human), eps), confidence)
+
+
+def _pairwise(
+    human: ArrayLike,
+    judge: ArrayLike,
+    groups: ArrayLike | None,
+    clusters: ArrayLike | None,
+    eps: FloatArray,
+    confidence: float,
+) -> Estimate:
+    """The pairwise accuracy with a threshold of ties for each item's pairs, (n,)."""
     pairs, people, judged, left_out = _compared(human, judge, groups)
     if not len(pairs):
         return Estimate(math.nan, NOWHERE, 0, "no group has two scored items", left_out)
-    right = (np.sign(people) == np.where(np.abs(judged) <= eps, 0.0, np.sign(judged))).astype(np.float64)  # (pairs,)
+    decided = np.where(np.abs(judged) <= eps[pairs[:, 0]], 0.0, np.sign(judged))  # (pairs,)
+    right = (np.sign(people) == decided).astype(np.float64)  # (pairs,)
     labels = groups if clusters is None else clusters
     ends = _pair_interval(pairs, right, labels, len(np.asarray(human)), confidence)
     reason = "an interval takes two clusters" if math.isnan(ends[0]) else None
@@ -201,6 +225,29 @@ def tie_calibration(
         eps = float(np.concatenate([[0.0], apart[order][last]])[int(with_zero.argmax())])
     found = pairwise_accuracy(human, judge, groups, clusters, eps=eps, confidence=confidence)
     return Calibrated(found.estimate, found.interval, found.n, found.reason, found.left_out, eps=eps)
+
+
+def held_out_accuracy(
+    human: ArrayLike, judge: ArrayLike, groups: ArrayLike, *, confidence: float = 0.95, seed: int = 0
+) -> HeldOut:
+    """The pairwise accuracy with calibrated ties, each half of the groups with the other half's threshold.
+
+    Args:
+        human: as in `pairwise_accuracy`.
+        judge: (n,).
+        groups: (n,), a label for each item, such as its task; a group lies in one half as a whole.
+        confidence: in (0, 1).
+        seed: of the drawing of the halves.
+
+    Raises:
+        ValueError: as `pairwise_accuracy`.
+    """
+    people, scores, labels = np.asarray(human, float), np.asarray(judge, float), np.asarray(groups)  # (n,) each
+    codes, n_groups = cluster_codes(labels, np.ones(people.shape, dtype=np.bool_))
+    is_first = (np.random.default_rng(seed).permutation(n_groups) < n_groups // 2)[codes]  # (n,)
+    eps = [tie_calibration(people[half], scores[half], labels[half]).eps for half in (~is_first, is_first)]
+    found = _pairwise(people, scores, labels, None, np.where(is_first, eps[0], eps[1]), confidence)
+    return HeldOut(found.estimate, found.interval, found.n, found.reason, found.left_out, eps=(eps[0], eps[1]))
 
 
 def bias(human: ArrayLike, judge: ArrayLike, clusters: ArrayLike | None = None, confidence: float = 0.95) -> Mean:

@@ -21,7 +21,7 @@ from debate.statistics.intervals import (
     normal_quantile,
     t_tail,
 )
-from debate.types import FloatArray, check_choice, score_array
+from debate.types import FloatArray, FloatOrNaN, check_choice, score_array
 
 Likeness = Literal["accuracy", "rmse"]
 
@@ -37,8 +37,8 @@ class Corrected(Estimate):
     """
 
     n_judged: int
-    power: float
-    labels_alone: float
+    power: FloatOrNaN
+    labels_alone: FloatOrNaN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,9 +55,9 @@ class AnnotatorTest(Estimate):
     """
 
     passes: bool
-    replaceable: float
-    p_values: tuple[float, ...]
-    advantages: tuple[float, ...]
+    replaceable: FloatOrNaN
+    p_values: tuple[FloatOrNaN, ...]
+    advantages: tuple[FloatOrNaN, ...]
 
 
 def ppi_mean(
@@ -100,6 +100,62 @@ def ppi_mean(
     mean, half = float(y.mean()) + trust * shift, z * math.sqrt(variance)
     ends = (mean - half, mean + half)
     return Corrected(mean, ends, y.size, None, left_out, n_judged=rest.size, power=trust, labels_alone=float(y.mean()))
+
+
+def ppi_mean_by_strata(labels: ArrayLike, judged: ArrayLike, strata: ArrayLike, confidence: float = 0.95) -> Corrected:
+    """A mean by PPI++ where items were drawn by strata (Fisch et al. 2024, arXiv 2406.04291).
+
+        theta = sum over strata of W_s theta_s, Var = sum of W_s^2 Var_s
+
+    theta_s is `ppi_mean` within a stratum, and W_s its share of the items that the judge scored. How many of each
+    stratum were drawn does not matter. With one stratum it is `ppi_mean`.
+
+    Args:
+        labels: (n,), the people's Y; NaN where there is none.
+        judged: (n,), the judge's f of all items; NaN is left out.
+        strata: (n,), a label for each item.
+        confidence: in (0, 1).
+
+    Returns:
+        NaN with a reason where a stratum has fewer than two labels. `power` is the mean over strata by their weights.
+
+    Raises:
+        ValueError: for shapes that do not fit, and infinite values.
+    """
+    people, scores = score_array(labels, "(n,)", "labels"), score_array(judged, "(n,)", "judged")
+    names, codes = np.unique(np.asarray(strata), return_inverse=True)
+    if not people.shape == scores.shape == codes.shape:
+        raise ValueError(f"arrays must have one length, got {people.size}, {scores.size} and {codes.size}")
+    is_labeled = ~np.isnan(people)
+    rows = [(codes == s) & is_labeled for s in range(len(names))]
+    rest = [(codes == s) & ~is_labeled for s in range(len(names))]
+    parts = [ppi_mean(people[a], scores[a], scores[b], confidence=confidence) for a, b in zip(rows, rest, strict=True)]
+    if len(parts) == 1:
+        return parts[0]
+    sizes = np.array([each.n + each.n_judged for each in parts], dtype=np.float64)
+    weights = sizes / max(float(sizes.sum()), 1.0)  # (strata,)
+
+    def mean(values: list[float]) -> float:
+        return float(np.dot(weights, values))
+
+    center, half = mean([each.estimate for each in parts]), _joint_half(parts, weights)
+    few = [str(name) for name, each in zip(names, parts, strict=True) if each.reason]
+    return Corrected(
+        center,
+        (center - half, center + half),
+        sum(each.n for each in parts),
+        f"fewer than two labels in {', '.join(map(repr, few[:3]))}" if few else None if parts else "no observations",
+        sum(each.left_out for each in parts),
+        n_judged=sum(each.n_judged for each in parts),
+        power=mean([each.power for each in parts]),
+        labels_alone=mean([each.labels_alone for each in parts]),
+    )
+
+
+def _joint_half(parts: list[Corrected], weights: FloatArray) -> float:
+    """Half of the interval of a weighted sum of independent estimates."""
+    halves = np.array([(each.interval[1] - each.interval[0]) / 2 for each in parts])
+    return math.sqrt(float(((weights * halves) ** 2).sum()))
 
 
 def _power(y: FloatArray, f: FloatArray, rest: FloatArray) -> float:

@@ -17,7 +17,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from debate.types import FloatArray, check_choice, score_array
+from debate.types import FloatArray, FloatOrNaN, check_choice, score_array
 
 NOWHERE = (math.nan, math.nan)
 
@@ -34,8 +34,8 @@ class Estimate:
         left_out: observations left out because a score is missing.
     """
 
-    estimate: float
-    interval: tuple[float, float]
+    estimate: FloatOrNaN
+    interval: tuple[FloatOrNaN, FloatOrNaN]
     n: int
     reason: str | None = None
     left_out: int = 0
@@ -50,7 +50,7 @@ class Mean(Estimate):
         clusters: how many there are.
     """
 
-    standard_error: float
+    standard_error: FloatOrNaN
     clusters: int
 
 
@@ -138,7 +138,7 @@ class Accuracy:
     right: int
     tied: int
     unscored: int
-    chance: float
+    chance: FloatOrNaN
 
     @property
     def share(self) -> Estimate:

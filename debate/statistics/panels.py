@@ -22,7 +22,7 @@ from debate.statistics.intervals import (
     t_quantile,
     wilson,
 )
-from debate.types import FloatArray, score_array
+from debate.types import FloatArray, FloatOrNaN, score_array
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +34,7 @@ class EffectiveJudges(Estimate):
         pairs_left_out: pairs of judges without a correlation: one of them is always, or never, wrong.
     """
 
-    correlation: float
+    correlation: FloatOrNaN
     pairs_left_out: int
 
 

@@ -59,6 +59,42 @@ def kept_evaluation(data: str) -> Evaluation:
 
 
 @dataclass(frozen=True, slots=True)
+class Decoded:
+    """What one call of a model decoded.
+
+    Attributes:
+        position: of the task in the run.
+        address: path of child positions and the ordinal there.
+        round: of a debate, from 0; None elsewhere.
+        agent: name of the persona; None elsewhere.
+        tokens: decoded.
+    """
+
+    position: int
+    address: str
+    round: int | None
+    agent: str | None
+    tokens: int
+
+
+def decoded_calls(connection: Connection, run_id: int, first: int, last: int) -> list[Decoded]:
+    """The calls of models of the tasks at positions first..last; where calls were asked again, the latest alone."""
+    columns = (CALLS.c.position, CALLS.c.address, CALLS.c.retry_generation, CALLS.c.info, CALLS.c.completion_tokens)
+    here = and_(CALLS.c.run_id == run_id, CALLS.c.kind == "generate", CALLS.c.position.between(first, last))
+    latest: dict[tuple[int, str], list[Any]] = {}
+    for row in connection.execute(select(*columns).where(here).order_by(CALLS.c.retry_generation)):
+        kept = latest.setdefault((row.position, row.address), [])
+        if kept and kept[0].retry_generation < row.retry_generation:
+            kept.clear()
+        kept.append(row)
+    rows = ((row, row.info or {}) for kept in latest.values() for row in kept)
+    return [
+        Decoded(row.position, row.address, info.get("round"), info.get("agent"), row.completion_tokens)
+        for row, info in rows
+    ]
+
+
+@dataclass(frozen=True, slots=True)
 class Totals:
     """Counts over the tasks of the latest revision of the eval set, and over all calls of the run."""
 

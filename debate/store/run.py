@@ -21,8 +21,10 @@ from debate.store.database import Database
 from debate.store.fork import calls_after, take_over
 from debate.store.lease import run_locks
 from debate.store.queries import (
+    Decoded,
     Totals,
     accuracy_by_group,
+    decoded_calls,
     delete_records,
     has_answers,
     kept_answers,
@@ -385,6 +387,18 @@ class StoredRun:
         tokens = func.sum(CALLS.c.prompt_tokens + CALLS.c.completion_tokens)
         here = (CALLS.c.run_id == self._run_id) & ~CALLS.c.is_cached & ~CALLS.c.is_inherited
         return self._scalar(select(tokens).where(here)) or 0
+
+    def decoded(self) -> Iterator[tuple[str, list[Decoded]]]:
+        """What the calls of each evaluated task decoded, by its id, in the order of the tasks; retries included."""
+
+        def read(connection: Connection, rows: Sequence[Row[Any]]) -> list[list[Decoded]]:
+            calls: dict[int, list[Decoded]] = {row.position: [] for row in rows}
+            for call in decoded_calls(connection, self._run_id, min(calls, default=0), max(calls, default=-1)):
+                calls.setdefault(call.position, []).append(call)
+            return [calls[row.position] for row in rows]
+
+        for row, calls in self._each(_under(None), read):
+            yield row.task_id, calls
 
     def _scalar(self, query: Any) -> int:
         return self._database.run(lambda connection: connection.execute(query).scalar())  # pyright: ignore[reportReturnType]

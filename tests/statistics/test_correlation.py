@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from debate.statistics import bias, correlation, pair_accuracy, pairwise_accuracy, tie_calibration
+from debate.statistics import bias, correlation, held_out_accuracy, pair_accuracy, pairwise_accuracy, tie_calibration
 from debate.voting import rank_correlation
 from tests.statistics.oracles import HUMAN, JUDGE, NAN
 
@@ -46,6 +46,21 @@ def test_calibrated_ties_are_those_of_wmt() -> None:
     found = tie_calibration(human, judge)
     assert found.estimate == 1.0
     assert found.eps == pytest.approx(0.07)
+
+
+def test_thresholds_of_ties_come_from_the_other_half() -> None:
+    draw = np.random.default_rng(4)
+    human = draw.integers(0, 3, size=600).astype(float)
+    groups = np.repeat(np.arange(120), 5)
+    judge = human + draw.uniform(-0.2, 0.2, size=600)
+    found = held_out_accuracy(human, judge, groups, seed=1)
+    halves = np.random.default_rng(1).permutation(120)[groups] < 60
+    parts = [(half, tie_calibration(human[~half], judge[~half], groups[~half]).eps) for half in (halves, ~halves)]
+    each = [pairwise_accuracy(human[half], judge[half], groups[half], eps=eps) for half, eps in parts]
+    assert found.eps == tuple(eps for _, eps in parts)
+    assert found.estimate == pytest.approx(sum(part.estimate * part.n for part in each) / 1200)
+    assert pairwise_accuracy(human, judge, groups).estimate < 0.75 < found.estimate
+    assert found.interval[0] < found.estimate < found.interval[1]
 
 
 # ---- pairs of votes

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from debate.evaluation import plain
 from debate.statistics import (
     Accuracy,
     bootstrap,
@@ -203,3 +204,13 @@ def test_a_statistic_that_most_draws_leave_undefined_has_no_interval() -> None:
     found = bootstrap(lambda weights: 1.0 if (weights == 1).all() else math.nan, 10, draws=50)
     assert found.estimate == 1.0 and math.isnan(found.interval[0])
     assert found.reason is not None and found.reason.startswith("undefined in")
+
+
+# ---- as plain data
+
+
+def test_what_is_undefined_is_null_in_plain_data() -> None:
+    undefined = plain(clustered_mean([]))
+    assert (undefined["estimate"], undefined["interval"], undefined["standard_error"]) == (None, [None, None], None)
+    assert undefined["reason"] == "no observations"
+    assert plain(wilson(1, 2))["estimate"] == 0.5

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from debate.convergence import coefficient_of_variation, has_converged
+from debate.convergence import coefficient_of_variation
 from debate.errors import ReplyError
 from debate.evaluation import Evaluation
 from debate.evaluators.base import RunContext
@@ -31,6 +31,7 @@ from debate.scoring.distributions import p_best
 from debate.scoring.tensor import normalize_tensor
 from debate.selection import argmax
 from debate.settings import documented
+from debate.stop_rules import Rounds
 from debate.types import Failure, FloatArray, Memory, SilentReadout, StopReason, Task, Transcript, Turn
 
 
@@ -44,10 +45,7 @@ class DebateEvaluator(DebateSettings):
 
     def flow(self, task: Task, run: RunContext) -> Flow[Evaluation]:
         """Debate the candidates of `task`; twice, in opposite orders, if `candidate_order` is balanced."""
-        base = base_order(self.candidate_order, len(task.candidates), derive(run.seed, "order", task.id))
-        if self.candidate_order == "balanced":
-            return _balanced(self, task, run, base)
-        return _Debate(self, task, run, base).flow()
+        return debate_flow((self, self), task, run)
 
 
 class _Silent(NamedTuple):
@@ -202,7 +200,7 @@ class _Debate:
         return np.stack([turn.scores for turn in self.turns if turn.round == r])
 
     def _cv(self, r: int) -> float:
-        return coefficient_of_variation(self._matrices(r), self.settings.over, self.settings.quorum_size)
+        return coefficient_of_variation(self._matrices(r), self.settings.stops_by.over, self.settings.quorum_size)
 
     def _stop_reason(self, r: int) -> StopReason | None:
         settings = self.settings
@@ -211,18 +209,25 @@ class _Debate:
             return "time_budget"
         if None not in failures:
             return "failed"
-        if r + 1 >= settings.min_rounds:
-            if settings.convergence is not None and not any(failures) and np.isnan(self._matrices(r)).all():
-                return "abstained"  # and would again, for all that has been said
-            if has_converged(self.cv[-1], settings.convergence):
-                return "converged"
+        if (reason := self._rounds().stop_reason(settings.stops_by, r, settings.min_rounds)) is not None:
+            return reason
         if r + 1 < settings.rounds and settings.token_budget is not None and self.tokens >= settings.token_budget:
             return "token_budget"
         return None
 
+    def _rounds(self) -> Rounds:
+        settings, n_rounds = self.settings, range(len(self.cv))
+        failed = {turn.round for turn in self.turns if turn.failure is not None}
+        return Rounds(
+            tensor=np.stack([self._matrices(r) for r in n_rounds]),  # (R, I, J, K)
+            is_whole=[r not in failed for r in n_rounds],
+            weights=settings.component_weights,
+            quorum=settings.quorum_size,
+            width=CELL_SCALE.high - CELL_SCALE.low,
+        )
+
     def _evaluation(self, stop: StopReason, before: Sequence[_Silent], after: Sequence[_Silent]) -> Evaluation:
-        tensor = np.stack([self._matrices(r) for r in range(len(self.cv))])  # (R, I, J, K)
-        settings = self.settings
+        settings, tensor = self.settings, self._rounds().tensor  # (R, I, J, K)
         scores = normalize_tensor(tensor, settings.component_weights, settings.method, settings.quorum_size)  # (J,)
         failures = (*map(self._failure_of, self.turns), *(silent.failure for silent in (*before, *after)))
         return build_evaluation(
@@ -262,12 +267,20 @@ class _Debate:
         return turn.failure if low is None else replace(low, round=turn.round, agent=turn.agent)
 
 
-def _balanced(settings: DebateSettings, task: Task, run: RunContext, base: Sequence[int]) -> Flow[Evaluation]:
+def debate_flow(settings: Sequence[DebateSettings], task: Task, run: RunContext) -> Flow[Evaluation]:
+    """The debate on a task; `settings` are of its candidate orders, which differ in nothing but their rounds."""
+    kind = settings[0].candidate_order
+    base = base_order(kind, len(task.candidates), derive(run.seed, "order", task.id))
+    debates = [_Debate(own, task, run, order) for own, order in zip(settings, (base, base[::-1]), strict=False)]
+    return _balanced(debates, task, run) if kind == "balanced" else debates[0].flow()
+
+
+def _balanced(debates: Sequence[_Debate], task: Task, run: RunContext) -> Flow[Evaluation]:
     """The debate in one candidate order and in its reverse; scores are the mean of the two."""
-    members = yield from gather([_Debate(settings, task, run, order).flow() for order in (base, base[::-1])])
+    members = yield from gather([debate.flow() for debate in debates])
     scores = np.stack([member.scores for member in members]).mean(axis=0)  # (J,); NaN where either order has NaN
     return build_evaluation(
-        settings,
+        debates[0].settings,
         task,
         run,
         scores=scores,

@@ -20,6 +20,7 @@ from debate.parsing.debate_reply import HIGH, LOW, ReplyForm
 from debate.profiles import Component, Persona, Profile, load_profile
 from debate.scoring.tensor import Method, highest_score, normalize_tensor
 from debate.settings import describe_settings, result_setting, setting
+from debate.stop_rules import StopRule
 from debate.types import FloatArray, Sampling, Scale, Task
 
 Mode = Literal["sequential", "simultaneous", "independent"]
@@ -103,6 +104,12 @@ class DebateSettings(PromptingEvaluator):
         "last.",
         came_later=True,
     )
+    stop_rule: str | None = result_setting(
+        None,
+        "Stop by this rule in place of `convergence`: cv=0.1,over=agents, ranking, change=0.05, spread=0.05, rounds=2 "
+        "or none; see `debate.stop_rules`.",
+        came_later=True,
+    )
     name: str = field(default="debate", init=False)
 
     def __post_init__(self) -> None:
@@ -110,6 +117,8 @@ class DebateSettings(PromptingEvaluator):
         n_agents = len(self.personas)
         if self.quorum is not None and self.quorum > n_agents:
             raise ConfigError(f"must lie in 1..{n_agents}, or be None, got {self.quorum}", field="quorum")
+        if self.stop_rule is not None:
+            object.__setattr__(self, "stop_rule", str(self.stops_by))
         self._check_weights()
         if self.weights is not None and not isinstance(self.weights, Mapping):
             object.__setattr__(self, "weights", tuple(self.component_weights.tolist()))
@@ -157,6 +166,11 @@ class DebateSettings(PromptingEvaluator):
     def quorum_size(self) -> int:
         """Number of agents that must have scored for a round to count."""
         return self.quorum if self.quorum is not None else len(self.personas) // 2 + 1
+
+    @cached_property
+    def stops_by(self) -> StopRule:
+        """The rule by which a debate ends before its last round."""
+        return StopRule.of_settings(self.stop_rule, self.convergence, self.over)
 
     @property
     def profile_name(self) -> str:

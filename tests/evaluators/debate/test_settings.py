@@ -29,6 +29,9 @@ NAN, INF = float("nan"), float("inf")
         ("convergence", -0.1),
         ("convergence", NAN),
         ("over", "everything"),
+        ("stop_rule", "boredom"),
+        ("stop_rule", "cv=little"),
+        ("stop_rule", "ranking=2"),
         ("history", -1),
         ("mode", "parallel"),
         ("candidate_order", "random"),
@@ -188,6 +191,7 @@ _CHANGES: dict[str, Any] = {
     "softmax_temperature": 2.0, "retries": 1, "history_scores": False, "blind_first_round": True, "ties": "seeded",
     "token_budget": 9, "sampling": Sampling(temperature=0.1), "comment_chars": 9, "overall_chars": 9,
     "readout": "cells", "reply": "compact", "abstain": True, "silent_readouts": True,
+    "stop_rule": "ranking",
 }  # fmt: skip
 
 
@@ -203,6 +207,11 @@ def test_no_setting_is_missing_from_the_test_above() -> None:
 
 def test_a_debate_without_read_outs_is_described_as_before_there_were_any() -> None:
     assert not {"readout", "reply", "abstain", "silent_readouts"} & evaluator().describe().keys()
+
+
+def test_a_debate_without_a_stop_rule_is_described_as_before_there_were_any() -> None:
+    assert "stop_rule" not in evaluator().describe()["aggregation"]
+    assert evaluator(stop_rule="cv=0.10").describe()["aggregation"]["stop_rule"] == "cv=0.1,over=agents"
 
 
 _READ: list[tuple[dict[str, Any], set[str | None]]] = [

@@ -1,0 +1,116 @@
+"""`debate stopping`: stop rules and smaller panels, tried on the rounds that a run recorded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from debate.meta_evaluation.stopping import Stopping, Trial
+    from debate.statistics import Mean
+
+_RULE = "Repeatable: cv=0.1,over=agents, ranking, change=0.05, spread=0.05, rounds=2 or none; by default a grid of all."
+_AGENTS = "Repeatable: also try the first so many agents alone, with each rule."
+
+
+def stopping(
+    folder: Annotated[Path, typer.Argument(help="Folder of the run.")],
+    rule: Annotated[list[str] | None, typer.Option(help=_RULE, show_default=False)] = None,
+    agents: Annotated[list[int] | None, typer.Option(help=_AGENTS, show_default=False, min=1)] = None,
+    labels: Annotated[Path | None, typer.Option(help="File of labels, in place of those in the tasks.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+) -> None:
+    """Try when debates should stop, and with how many agents, on recorded rounds; no model is asked.
+
+    Says for each rule how often the choice is right, or without labels how often it is that of the debates as recorded,
+    and what it decodes. A run that no rule ended early tells most: `debate run --convergence none`.
+
+    Example: debate stopping runs/first --rule ranking --rule cv=0.2 --rule change=0.05 --agents 1
+    """
+    import json
+
+    from debate.cli.console import say
+    from debate.evaluation import plain
+    from debate.meta_evaluation.judged import read_run
+    from debate.meta_evaluation.stopping import try_rules
+    from debate.stop_rules import StopRule
+
+    rules = [StopRule.parse(text, where="--rule") for text in rule or []]
+    run = read_run(folder, labels)
+    found = try_rules(run, rules, agents or [])
+    if as_json:
+        say(json.dumps(plain(found)))
+        return
+    if run.unknown_labels:
+        say(
+            f"{len(run.unknown_labels)} labels are of tasks that the run does not have, such as {run.unknown_labels[0]}"
+        )
+    _print(found)
+
+
+def _print(found: Stopping) -> None:
+    from debate.cli.console import line, open_console, table
+
+    is_labeled = found.labeled > 0
+    measured = "right" if is_labeled else "same choice"
+    headers = ("rule", "rounds", "tokens", "of all", measured, *(["difference"] if is_labeled else []))
+    made = table(*headers, right=range(1, 6))
+    for n, trial in enumerate((found.recorded, *found.trials)):
+        cells = _cells(trial, found, "as recorded" if n == 0 else trial.rule)
+        made.add_row(*map(line, cells), style="bold" if trial is found.cheapest else "")
+    console = open_console()
+    console.print(made)
+    for text in _notes(found):
+        console.print(line(text), soft_wrap=True)
+
+
+def _cells(trial: Trial, found: Stopping, name: str) -> tuple[str, ...]:
+    if trial.agents != found.recorded.agents:
+        name = f"first {trial.agents}: {name}{'' if trial.is_exact else ' *'}"
+    shown = trial.accuracy if found.labeled else trial.same_choice
+    difference = "" if trial is found.recorded else _points(trial.difference)
+    more = "+" if trial.undecided else ""
+    tokens = (f"{trial.rounds:.2f}{more}", f"{trial.tokens:,.0f}{more}", f"{100 * trial.tokens_share:.0f}%{more}")
+    return name, *tokens, f"{100 * shown.estimate:.1f}%", *([difference] if found.labeled else [])
+
+
+def _points(difference: Mean) -> str:
+    low, high = (f"{100 * end:+.1f}" for end in difference.interval)
+    return f"{100 * difference.estimate:+.1f} [{low}, {high}]"
+
+
+def _notes(found: Stopping) -> list[str]:
+    trials = (found.recorded, *found.trials)
+    n, most = found.tasks, max(trial.undecided for trial in trials)
+    by = (
+        f"{found.labeled:,} of them labeled" if found.labeled else "none of them labeled: compared with the full debate"
+    )
+    notes = [
+        f"{n:,} debated tasks, {by}; recorded under the rule {found.recorded.rule}, at most {found.rounds} rounds.",
+        "Tokens are those decoded per task. Differences are in points, with intervals of 95%.",
+    ]
+    if found.left_out:
+        notes.append(f"{found.left_out:,} tasks have no debate and are left out.")
+    if unscored := max(trial.unscored for trial in trials):
+        notes.append(f"Up to {unscored:,} tasks have no choice; they count as not right.")
+    if most:
+        notes.append(
+            f"+ up to {most:,} debates had been ended by the run's own rule first, so this is a lower bound; "
+            "record a run with --convergence none to try it."
+        )
+    if not all(trial.is_exact for trial in trials):
+        notes.append("* from the second round on, these agents had heard those that are left out.")
+    return [*notes, _recommended(found)]
+
+
+def _recommended(found: Stopping) -> str:
+    best = found.cheapest
+    if best is None:
+        return "No debate has a choice, so no rule can be recommended."
+    panel = "" if best.agents == found.recorded.agents else f" with the first {best.agents} agents"
+    what = "right" if found.labeled else "as the recorded debates choose"
+    name = "the debates as recorded" if best is found.recorded else f"{best.rule}{panel}"
+    chosen = f"Cheapest within one point of the best ({100 * found.best:.1f}% {what}): {name}, "
+    return f"{chosen}{100 * best.tokens_share:.0f}% of the tokens. It was chosen on these tasks: check it on others."

@@ -1,0 +1,113 @@
+"""How a run's debates put their scores together and when they stop, read from the run; and scores of parts of them.
+
+The settings are those of the run's identity, in this one place. A part of a debate is some rounds or some agents of its
+tensor, which is aggregated as the run aggregates all of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from debate.convergence import Over
+from debate.meta_evaluation.judged import Judged, JudgedRun
+from debate.scoring.tensor import Method, normalize_tensor
+from debate.selection import argmax, tied_best
+from debate.stop_rules import StopRule
+from debate.types import FloatArray
+
+Part = Callable[[FloatArray], FloatArray]
+"""From a tensor (R, I, J, K) to a part of it, such as `lambda tensor: tensor[:1]`, the first round."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Aggregation:
+    """What turns the tensor of a debate into scores, and what ends the debate.
+
+    Attributes:
+        weights: of the components, (K,).
+        method: see `debate.scoring.normalize_tensor`.
+        quorum: agents that must have scored for a round to count; None is more than half of those there are.
+        rounds: the most there may be.
+        convergence: the CV at which a debate stops; None never stops early.
+        over: which CV; see `debate.convergence`.
+        min_rounds: the first round after which a debate may stop.
+        stop_rule: the rule that stands in place of `convergence`; see `debate.stop_rules`.
+    """
+
+    weights: FloatArray
+    method: Method
+    quorum: int | None
+    rounds: int
+    convergence: float | None
+    over: Over
+    min_rounds: int
+    stop_rule: str | None = None
+
+    @classmethod
+    def of_run(cls, run: JudgedRun) -> Self | None:
+        """Those of a run of debates; None for other evaluators, which have no tensor."""
+        return cls.of_described(run.identity.get("evaluator", {}))
+
+    @classmethod
+    def of_described(cls, evaluator: Mapping[str, Any]) -> Self | None:
+        """Those of an evaluator's `describe()`."""
+        if evaluator.get("evaluator") != "debate":
+            return None
+        given: dict[str, Any] = evaluator["aggregation"]
+        names = ("method", "quorum", "rounds", "convergence", "over", "min_rounds")
+        own = {name: given[name] for name in names}
+        return cls(weights=np.array(given["weights"], dtype=np.float64), stop_rule=given.get("stop_rule"), **own)
+
+    @property
+    def stops_by(self) -> StopRule:
+        """The rule by which a debate ends before its last round."""
+        return StopRule.of_settings(self.stop_rule, self.convergence, self.over)
+
+    def quorum_of(self, n_agents: int) -> int:
+        """Agents that must have scored for a round of `n_agents` to count."""
+        return n_agents // 2 + 1 if self.quorum is None else min(self.quorum, n_agents)
+
+    def scores(self, tensor: FloatArray) -> FloatArray:
+        """One score for each candidate, (J,), of a tensor (R, I, J, K) or a part of it; NaN = unscored."""
+        return normalize_tensor(tensor, self.weights, self.method, self.quorum_of(tensor.shape[1]))
+
+    def scores_of(self, tasks: Sequence[Judged], part: Part) -> list[FloatArray]:
+        """The scores of each task by a part of its debates, (J,); the mean of both for a balanced debate.
+
+        It is all NaN for a task that has no tensor, or none of that part of it.
+        """
+        tensors = ((n, each.tensor) for n, task in enumerate(tasks) for each in debates_of(task))
+        parts = [(n, part(tensor)) for n, tensor in tensors if tensor is not None]
+        found: list[list[FloatArray]] = [[] for _ in tasks]
+        for n, scores in self._aggregated(parts):
+            found[n].append(scores)
+        unscored = (np.full(len(task.scores), np.nan) for task in tasks)
+        return [np.mean(each, axis=0) if each else none for each, none in zip(found, unscored, strict=True)]
+
+    def _aggregated(self, tensors: Sequence[tuple[int, FloatArray]]) -> list[tuple[int, FloatArray]]:
+        """The scores of tensors; those with as many rounds and agents at once, since candidates stand side by side."""
+        alike: dict[tuple[int, ...], list[tuple[int, FloatArray]]] = {}
+        for n, tensor in tensors:
+            if tensor.size:
+                alike.setdefault(tensor.shape[:2], []).append((n, tensor))
+        found: list[tuple[int, FloatArray]] = []
+        for each in alike.values():
+            scores = self.scores(np.concatenate([tensor for _, tensor in each], axis=2))  # (all candidates,)
+            ends = np.cumsum([tensor.shape[2] for _, tensor in each])[:-1]
+            found += zip([n for n, _ in each], np.split(scores, ends), strict=True)
+        return found
+
+
+def debates_of(task: Judged) -> tuple[Judged, ...]:
+    """The debates that a task's evaluation was made from: both of a balanced one, else itself."""
+    return task.members or (task,)
+
+
+def choice_of(scores: FloatArray) -> tuple[int, ...]:
+    """The candidates with the highest score, (J,) -> their indices; empty where nothing is scored."""
+    first = argmax(scores)
+    return () if first is None else tied_best(scores) or (first,)

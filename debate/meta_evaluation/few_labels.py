@@ -1,0 +1,318 @@
+"""What a run's figures would be if people had labeled all of it, from a random sample that they did label."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from debate.dataset.labels import Drawn, Labels, Opinion
+from debate.evaluation import verdict
+from debate.meta_evaluation.judged import Judged, JudgedRun
+from debate.meta_evaluation.labeling import draw, eligible, strata_of
+from debate.statistics import Corrected, Estimate, ppi_mean_by_strata, rogan_gladen
+from debate.statistics.intervals import NOWHERE
+from debate.types import FloatArray
+
+FEW = 30
+"""Below as many labels the interval of PPI++ is too short."""
+_MOST_GENERATORS = 10
+Pick = Callable[[Judged], int | None]
+"""The one candidate of a task that a figure is about; None where the task has none."""
+Said = Callable[[Judged, int], float]
+"""What is said of a candidate of a task; NaN for nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One figure for the whole run.
+
+    Attributes:
+        name: `accuracy`, `wins`, `passes`, or `mean` with the component's name.
+        of: whose: a generator, `selected`, `all candidates`; "" for the run's.
+        judge: what the judge alone says; NaN for scores that people gave on a component that it does not score.
+        ppi: by PPI++ (`debate.statistics.ppi_mean_by_strata`).
+        rogan_gladen: for `wins` and `passes`; NaN with a reason for a stratified sample.
+    """
+
+    name: str
+    of: str
+    judge: float
+    ppi: Corrected
+    rogan_gladen: Estimate | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Stratum:
+    """A part of the run from which a sample was drawn."""
+
+    name: str
+    tasks: int
+    labeled: int
+
+
+@dataclass(frozen=True, slots=True)
+class CorrectedRun:
+    """The figures of a run, corrected by the labels of a random sample of its tasks.
+
+    Attributes:
+        tasks: those that could be drawn.
+        labeled: those with a label that were drawn.
+        not_drawn: tasks with a label of unknown origin, which is not used.
+        skipped: tasks of the sample without a label that were drawn before one with a label.
+        stratify: the key by which it was stratified; "" where it was not.
+        strata: by their names.
+        figures: none where there is a reason.
+        reason: why there are none.
+        warnings: what a reader has to know, in sentences.
+    """
+
+    tasks: int
+    labeled: int
+    not_drawn: int
+    skipped: int
+    stratify: str
+    strata: tuple[Stratum, ...]
+    figures: tuple[Figure, ...]
+    reason: str | None = None
+    warnings: tuple[str, ...] = ()
+
+
+def corrected(run: JudgedRun, passing: float | None = None) -> CorrectedRun:
+    """The figures that people's labels and the judge give together for all tasks of a run.
+
+    They rest on a random sample: labels that do not say how their task was drawn are counted and left out, unless all
+    tasks have a label. For a stratified sample strata are weighted by their share of the run.
+
+    - accuracy: the share of tasks on which the judge's one choice is right. Ties and split votes of people count half,
+      a tied or missing choice of the judge is not right. The judge's own expectation is its probability of the choice.
+    - wins: the share of tasks on which a generator's candidate is best, alone or with some of the others.
+    - mean of a component: of people's scores, of all candidates, of those that were selected, and of each generator.
+    - passes: the share with a mean of people's scores of at least `passing`.
+    """
+    drawn = {task.task_id: found for task in run.tasks if (found := _drawn(task.labels)) is not None}
+    is_scored = any(task.labels.together.scores for task in run.tasks)
+    tasks = eligible(run.tasks, is_scored=is_scored)
+    n_known = sum(map(bool, (task.labels for task in tasks)))
+    if n_known < len(tasks) or not tasks:
+        tasks = [task if task.task_id in drawn else _unlabeled(task) for task in tasks]
+    labeled = [task for task in tasks if task.labels]
+    keys = sorted({each.stratify for each in drawn.values()} - {""})
+    names = strata_of(tasks, keys[0] if keys else "")
+    sizes, known = Counter(names.values()), Counter(names[task.task_id] for task in labeled)
+    result = CorrectedRun(
+        tasks=len(tasks),
+        labeled=len(labeled),
+        not_drawn=n_known - len(labeled),
+        skipped=_skipped(tasks, drawn),
+        stratify=keys[0] if keys else "",
+        strata=tuple(Stratum(name, sizes[name], known[name]) for name in sorted(sizes)) if keys else (),
+        figures=(),
+        reason=_reason(n_known, len(labeled), keys),
+    )
+    if result.reason:
+        return result
+    return replace(
+        result, figures=tuple(_figures(tasks, names, passing)), warnings=tuple(_warnings(result, drawn, run))
+    )
+
+
+def _drawn(labels: Labels) -> Drawn | None:
+    return next((each.drawn for each in (labels.together, *labels.votes) if each.drawn is not None), None)
+
+
+def _unlabeled(task: Judged) -> Judged:
+    return replace(task, labels=Labels(Opinion(len(task.scores))))
+
+
+def _reason(n_known: int, n_labeled: int, keys: Sequence[str]) -> str | None:
+    if not n_known:
+        return "no task has a label"
+    if not n_labeled:
+        return "no label says how its task was drawn, and figures for the whole run take a random sample"
+    if len(keys) > 1:
+        return f"samples were stratified by different keys: {', '.join(keys)}"
+    return None
+
+
+def _skipped(tasks: Sequence[Judged], drawn: Mapping[str, Drawn]) -> int:
+    """How many tasks came before the last labeled one in the order of their draw, and have no label."""
+    skipped: set[str] = set()
+    for seed, key in {(each.seed, each.stratify) for each in drawn.values()}:
+        order = draw(strata_of(tasks, key), seed)
+        own = {name for name, each in drawn.items() if (each.seed, each.stratify) == (seed, key)}
+        last = max((n for n, name in enumerate(order) if name in own), default=-1)
+        skipped.update(order[:last])
+    return len(skipped - drawn.keys())
+
+
+def _warnings(found: CorrectedRun, drawn: Mapping[str, Drawn], run: JudgedRun) -> Iterator[str]:
+    if found.labeled < FEW:
+        yield f"{found.labeled} tasks have a label: below {FEW} the intervals are too short."
+    if found.skipped:
+        yield f"{found.skipped} drawn tasks were skipped: the figures hold if people would say the same of these."
+    if others := sorted({each.of for each in drawn.values()} - {found.tasks}):
+        yield f"The sample was drawn from {others[0]} tasks, and the run has {found.tasks} now: draw a new one."
+    if found.not_drawn:
+        yield f"{found.not_drawn} labeled tasks were left out: their labels do not say how the tasks were drawn."
+    if run.unknown_labels:
+        yield f"{len(run.unknown_labels)} labeled tasks are not in the run."
+
+
+# ---- figures
+
+
+@dataclass(frozen=True, slots=True)
+class _Series:
+    """What people and the judge say of one thing, per task that it is about; (n,) each.
+
+    people: NaN without a label. judge: without NaN. strata: of the tasks. is_rate: whether both say yes or no.
+    """
+
+    name: str
+    of: str
+    people: FloatArray
+    judge: FloatArray
+    strata: tuple[str, ...]
+    is_rate: bool
+
+
+def _figures(tasks: Sequence[Judged], strata: Mapping[str, str], passing: float | None) -> Iterator[Figure]:
+    """Every figure that the labels allow."""
+
+    def figure(name: str, of: str, pick: Pick, people: Said, judge: Said, *, is_rate: bool = False) -> Iterator[Figure]:
+        rows = [(task, j) for task in tasks if (j := pick(task)) is not None]
+        said, judged = (np.array([each(task, j) for task, j in rows], dtype=np.float64) for each in (people, judge))
+        if not np.isnan(said).all():
+            parts = tuple(strata[task.task_id] for task, _ in rows)
+            yield _figure(_Series(name, of, said, _filled(judged, is_rate=is_rate), parts, is_rate))
+
+    picks = _generators(tasks)
+    components = sorted({name for task in tasks for name in task.labels.together.scores})
+    yield from figure("accuracy", "", _if_several, _right, _sure)
+    for of, pick in picks.items():
+        yield from figure("wins", of, pick, _wins, _won, is_rate=True)
+    for name in components:
+        whole = partial(_mean_of, partial(_people_score, name)), partial(_mean_of, partial(_judge_score, name))
+        yield from figure(f"mean {name}", "all candidates", _any, *whole)
+        for of, pick in {"selected": _selected, **picks}.items():
+            yield from figure(f"mean {name}", of, pick, partial(_people_score, name), partial(_judge_score, name))
+    if passing is not None and components:
+        for of, pick in {"selected": _selected, **picks}.items():
+            passes = partial(_people_pass, passing), partial(_judge_passes, passing)
+            yield from figure("passes", of, pick, *passes, is_rate=True)
+
+
+def _figure(series: _Series) -> Figure:
+    ppi = ppi_mean_by_strata(series.people, series.judge, series.strata)
+    rate = _corrected_rate(series) if series.is_rate else None
+    return Figure(series.name, series.of, float(series.judge.mean()), ppi, rate)
+
+
+def _corrected_rate(series: _Series) -> Estimate:
+    judge = series.judge
+    failed, passed = judge[series.people == 0], judge[series.people == 1]
+    if len(set(series.strata)) > 1:
+        return Estimate(math.nan, NOWHERE, judge.size, "Rogan-Gladen takes a sample that is not stratified")
+    if not failed.size or not passed.size:
+        return Estimate(math.nan, NOWHERE, judge.size, f"people say {'no' if failed.size else 'yes'} of every task")
+    specificity, sensitivity = float(1 - failed.mean()), float(passed.mean())
+    return rogan_gladen(float(judge.mean()), judge.size, specificity, failed.size, sensitivity, passed.size)
+
+
+def _filled(judged: FloatArray, *, is_rate: bool) -> FloatArray:
+    """What the judge says, with "no" or the mean where it says nothing: a failed judgment is no reason to drop a label.
+
+    Any value that labels do not decide leaves the figures right.
+    """
+    missing = np.isnan(judged)
+    mean = 0.0 if is_rate or missing.all() else float(judged[~missing].mean())
+    return np.where(missing, mean, judged)
+
+
+# ---- which candidate
+
+
+def _any(task: Judged) -> int:
+    return 0
+
+
+def _if_several(task: Judged) -> int | None:
+    return 0 if len(task.scores) > 1 else None
+
+
+def _selected(task: Judged) -> int | None:
+    return task.choice[0] if len(task.choice) == 1 else None
+
+
+def _generators(tasks: Sequence[Judged]) -> dict[str, Pick]:
+    """The most frequent generators that wrote one candidate of a task, each with its candidate."""
+    counts = Counter(name for task in tasks for name in set(task.generators) - {""} if task.generators.count(name) == 1)
+    return {name: partial(_candidate_by, name) for name, n in counts.most_common(_MOST_GENERATORS) if n > 1}
+
+
+def _candidate_by(name: str, task: Judged) -> int | None:
+    return task.generators.index(name) if task.generators.count(name) == 1 else None
+
+
+# ---- what people and the judge say of it
+
+
+def _right(task: Judged, _: int) -> float:
+    if not task.labels:
+        return math.nan
+    best = task.labels.together.choice
+    if not best or len(best) == len(task.scores):
+        return 0.5
+    return float(verdict(task.choice, best) == "right")
+
+
+def _sure(task: Judged, _: int) -> float:
+    return float(task.probabilities[task.choice[0]]) if len(task.choice) == 1 else 0.0
+
+
+def _wins(task: Judged, j: int) -> float:
+    best = task.labels.together.choice
+    return float(j in best and len(best) < len(task.scores)) if task.labels else math.nan
+
+
+def _won(task: Judged, j: int) -> float:
+    return float(task.choice == (j,))
+
+
+def _people_score(component: str, task: Judged, j: int) -> float:
+    scores = task.labels.together.scores.get(component)
+    return math.nan if scores is None else float(scores[j])
+
+
+def _judge_score(component: str, task: Judged, j: int) -> float:
+    """The mean of the agents in the last round; the whole score where the judge has no such component."""
+    if task.tensor is None or component not in task.components:
+        return float(task.scores[j])
+    cells = task.tensor[-1, :, j, task.components.index(component)]  # (I,)
+    known = cells[~np.isnan(cells)]
+    return float(known.mean()) if known.size else math.nan
+
+
+def _mean_of(score: Said, task: Judged, _: int) -> float:
+    return float(np.mean([score(task, j) for j in range(len(task.scores))]))
+
+
+def _people_pass(passing: float, task: Judged, j: int) -> float:
+    return _at_least(
+        task, passing, float(np.mean([scores[j] for scores in task.labels.together.scores.values()] or [math.nan]))
+    )
+
+
+def _judge_passes(passing: float, task: Judged, j: int) -> float:
+    return _at_least(task, passing, float(task.scores[j]))
+
+
+def _at_least(task: Judged, passing: float, score: float) -> float:
+    if math.isnan(score):
+        return math.nan
+    return float(score >= passing if task.scale.higher_is_better else score <= passing)

@@ -1,0 +1,169 @@
+"""What a run's judge is worth: one value for the page of `debate agree`, its JSON and reports."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from shlex import quote
+
+import numpy as np
+
+from debate.evaluation import verdict
+from debate.meta_evaluation.aggregation import Aggregation
+from debate.meta_evaluation.judged import Judged, JudgedRun
+from debate.meta_evaluation.panel import DebateFigures, Habits, Missing, debate_figures, habits, missing
+from debate.meta_evaluation.people import (
+    AmongPeople,
+    BaseRates,
+    Choices,
+    ComponentFigures,
+    PairFigure,
+    among_people,
+    base_rates,
+    choices,
+    component_figures,
+    decided,
+    rising,
+)
+from debate.statistics import Accuracy
+from debate.types import FloatOrNaN
+
+WORST = 20
+"""Disagreements that are listed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Disagreement:
+    """A task in which people prefer other candidates than the judge chose.
+
+    Attributes:
+        task_id: the task's.
+        judge: the candidates that it chose, from 0.
+        people: those that people prefer.
+        margin: how much higher it scored its own choice than theirs; NaN where theirs has no score.
+        command: shows the task.
+    """
+
+    task_id: str
+    judge: tuple[int, ...]
+    people: tuple[int, ...]
+    margin: FloatOrNaN
+    command: str
+
+
+@dataclass(frozen=True, slots=True)
+class GroupFigures:
+    """The main figures of the tasks with one value in their metadata.
+
+    Attributes:
+        value: as text; "" where a task has none.
+        tasks: how many there are.
+        rates: of these tasks.
+        right: None where people compare no candidates.
+        pairs: likewise, a tie half right.
+    """
+
+    value: str
+    tasks: int
+    rates: BaseRates
+    right: Accuracy | None
+    pairs: PairFigure | None
+
+
+@dataclass(frozen=True, slots=True)
+class TrustFigures:
+    """What the judge of a run is worth, in the order in which it is read.
+
+    Attributes:
+        run: the run's folder.
+        tasks: evaluated ones.
+        unknown_labels: task ids of the labels file that the run does not have.
+        rates: what people say, and what can be reached without reading.
+        choices: the judge against people; None where people compare no candidates.
+        components: the judge's scores against people's; empty where people score nothing.
+        among_people: people against people; None without two people.
+        habits: what order and length do.
+        debate: by round and agent; None for evaluators without rounds.
+        missing: what has no score.
+        disagreements: the worst first, 20 at most.
+        n_disagreements: how many there are.
+        by: the key in the metadata by which `groups` are made.
+        groups: the main figures for each value, most tasks first; empty without a key.
+    """
+
+    run: str
+    tasks: int
+    unknown_labels: tuple[str, ...]
+    rates: BaseRates
+    choices: Choices | None
+    components: tuple[ComponentFigures, ...]
+    among_people: AmongPeople | None
+    habits: Habits
+    debate: DebateFigures | None
+    missing: Missing
+    disagreements: tuple[Disagreement, ...]
+    n_disagreements: int
+    by: str | None = None
+    groups: tuple[GroupFigures, ...] = ()
+
+
+def agree(run: JudgedRun, by: str | None = None, eps: float = 0.15) -> TrustFigures:
+    """What the judge of a run is worth by what people say of its tasks.
+
+    Args:
+        run: from `read_run`, which joins a file of labels.
+        by: a key of the tasks' metadata; without it `group`, where a task has one.
+        eps: what a person costs more than the judge, for the alternative annotator test: 0.2 for experts, 0.15 for
+            trained people, 0.1 for a crowd.
+    """
+    tasks, aggregation = run.tasks, Aggregation.of_run(run)
+    rates, worst = base_rates(tasks), _disagreements(run)
+    key = by or ("group" if any(task.group for task in tasks) else None)
+    return TrustFigures(
+        run=str(run.directory.path),
+        tasks=len(tasks),
+        unknown_labels=run.unknown_labels,
+        rates=rates,
+        choices=choices(tasks, rates),
+        components=component_figures(tasks, aggregation),
+        among_people=among_people(tasks, eps),
+        habits=habits(tasks, aggregation),
+        debate=None if aggregation is None else debate_figures(tasks, aggregation),
+        missing=missing(tasks),
+        disagreements=tuple(worst[:WORST]),
+        n_disagreements=len(worst),
+        by=key,
+        groups=() if key is None else _groups(tasks, key),
+    )
+
+
+def _groups(tasks: Sequence[Judged], key: str) -> tuple[GroupFigures, ...]:
+    found: dict[str, list[Judged]] = {}
+    for task in tasks:
+        found.setdefault(_text(task.metadata, key), []).append(task)
+    return tuple(_group(value, each) for value, each in sorted(found.items(), key=lambda item: -len(item[1])))
+
+
+def _text(metadata: Mapping[str, object], key: str) -> str:
+    value = metadata.get(key)
+    return "" if value is None else str(value)
+
+
+def _group(value: str, tasks: Sequence[Judged]) -> GroupFigures:
+    rates = base_rates(tasks)
+    found = choices(tasks, rates)
+    return GroupFigures(value, len(tasks), rates, found and found.right, found and found.pairs[-1])
+
+
+def _disagreements(run: JudgedRun) -> list[Disagreement]:
+    """The most confident first; those whose margin is not known last."""
+    found = [_disagreement(run, task) for task in run.tasks if verdict(task.choice, decided(task)) in ("wrong", "tied")]
+    return sorted(found, key=lambda each: -np.nan_to_num(each.margin, nan=-np.inf))
+
+
+def _disagreement(run: JudgedRun, task: Judged) -> Disagreement:
+    scores, people = rising(task), decided(task)
+    known = [float(scores[j]) for j in people if not np.isnan(scores[j])]
+    margin = float(scores[list(task.choice)].max()) - max(known) if known else float("nan")
+    command = f"debate show {quote(str(run.directory.path))} {quote(task.task_id)}"
+    return Disagreement(task.task_id, task.choice, people, margin, command)
