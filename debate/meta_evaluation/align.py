@@ -35,6 +35,7 @@ from debate.meta_evaluation.teaching import (
     Distill,
     Rule,
     forget,
+    input_of,
     make_case,
     pupils,
     recalled_from,
@@ -157,6 +158,28 @@ class Alignment:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Taught:
+    """A labeled case as it would be taught: see `Case`; `fold` is that in which it is held out."""
+
+    task_id: str
+    best: tuple[int, ...]
+    by: tuple[str, ...]
+    fold: int
+    verdict: str
+    texts: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preview:
+    """What would be taught and measured: see `Plan`."""
+
+    cases: tuple[Taught, ...]
+    sizes: tuple[int, ...]
+    left_out: Mapping[str, int]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """What is to be taught and measured; made without asking a model.
 
@@ -187,6 +210,20 @@ class Plan:
         """The run's."""
         return self.run.directory.name
 
+    @property
+    def disagreements(self) -> int:
+        """Labeled tasks on which the panel chose otherwise than people."""
+        return sum(case.is_disagreement for case in self.cases)
+
+    def preview(self) -> Preview:
+        """What would be taught, as plain data."""
+        pairs = zip(self.cases, self.folds, strict=True)
+        taught = tuple(
+            Taught(task_id=case.task.id, best=case.best, by=case.by, fold=fold, verdict=case.verdict, texts=case.texts)
+            for case, fold in pairs
+        )
+        return Preview(cases=taught, sizes=self.sizes, left_out=self.left_out, notes=self.notes)
+
     def taught_to(self, fold: int, n: int) -> tuple[Case, ...]:
         """The n cases that a fold's agents are taught: drawn by the seed, of the other folds alone."""
         order = Random(self.teaching.seed).sample(range(len(self.cases)), len(self.cases))
@@ -204,7 +241,7 @@ def plan_alignment(run: JudgedRun, evaluator: Evaluator, teaching: Teaching) -> 
     templates, notes = pupils(evaluator), list[str]()
     if teaching.rules and not any(each.suits(REFLECT) for each in templates.values()):
         notes.append("the model is trained on templates that ask for no rules: labeled cases alone are taught")
-        teaching = replace(teaching, rules=False)
+        teaching = replace(teaching, rules=False)  # refused where it was all
     reasons = {each.task_id: usable(each.labels, len(each.scores)) for each in run.tasks}
     left_out = Counter(each for each in reasons.values() if each is not None)
     left_out.update({"not a task of the run": len(run.unknown_labels)} if run.unknown_labels else {})
@@ -212,9 +249,11 @@ def plan_alignment(run: JudgedRun, evaluator: Evaluator, teaching: Teaching) -> 
     if (n_inputs := len({case.input for case in cases})) < 2:
         hint = "`debate label` makes some; give at least a dozen"
         raise InputError(f"takes labels on two different inputs, got {n_inputs}", file=run.directory.path, hint=hint)
-    folds = _folds(cases, min(teaching.folds, n_inputs), teaching.seed)
+    folds = fold_of_each([case.task for case in cases], min(teaching.folds, n_inputs), teaching.seed)
     most = len(cases) - max(Counter(folds).values())
     sizes = sorted({min(each, most) for each in teaching.sizes} - {0})
+    if max(teaching.sizes) > most:
+        notes.append(f"at most {most:,} labels can be tried, so many are in the other folds")
     return Plan(
         run=run,
         evaluator=evaluator,
@@ -238,12 +277,15 @@ def _cases(
         return tuple(make_case(task, labels[task.id], said, evaluator, templates) for task, said in found)
 
 
-def _folds(cases: Sequence[Case], n: int, seed: int) -> tuple[int, ...]:
-    """The fold of each case: inputs are shuffled, then dealt out group by group."""
-    groups = {case.input: case.group for case in cases}
+def fold_of_each(tasks: Sequence[Task], n: int, seed: int) -> tuple[int, ...]:
+    """The fold of each task, from 0: inputs are shuffled by the seed, then dealt out group by group.
+
+    Tasks with the same input stand in one fold.
+    """
+    groups = {input_of(task): str(task.metadata.get("group", "")) for task in tasks}
     inputs = Random(seed).sample(list(groups), len(groups))
     fold = {each: i % n for i, each in enumerate(sorted(inputs, key=groups.__getitem__))}
-    return tuple(fold[case.input] for case in cases)
+    return tuple(fold[input_of(task)] for task in tasks)
 
 
 def align(
@@ -281,7 +323,7 @@ def align(
         run=plan.name,
         teaching=plan.teaching,
         labels=len(plan.cases),
-        disagreements=sum(case.is_disagreement for case in plan.cases),
+        disagreements=plan.disagreements,
         left_out=plan.left_out,
         folds=len(set(plan.folds)),
         chance=sum(len(case.best) / len(case.task.candidates) for case in plan.cases) / len(plan.cases),

@@ -66,13 +66,18 @@ class Case:
 
     @property
     def input(self) -> str:
-        """What tasks have in common that ask the same."""
-        return digest(self.task.x, self.task.context)
+        """See `input_of`."""
+        return input_of(self.task)
 
     @property
     def is_disagreement(self) -> bool:
         """Whether the panel chose otherwise than people; it did not where it chose nothing."""
         return self.verdict in ("wrong", "tied")
+
+
+def input_of(task: Task) -> str:
+    """What tasks have in common that ask the same."""
+    return digest(task.x, task.context)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,8 +20,8 @@ NUMBERS = {"blorp": 4, "kelor": 7, "fendle": 12, "quax": 9}
 PAIR = Profile(
     "pair",
     (
-        Persona("Critic", "You look for faults.", memory=MemorySettings(k=3)),
-        Persona("Reader", "You read for pleasure.", memory=MemorySettings(k=3)),
+        Persona("Critic", "You look for faults.", memory=MemorySettings(k=6)),
+        Persona("Reader", "You read for pleasure.", memory=MemorySettings(k=6)),
     ),
     (Component("truth", "Is it true?"),),
 )
@@ -39,7 +39,7 @@ def questions(n: int, seed: int = 0, names: Sequence[str] = tuple(NUMBERS)) -> l
     random = Random(seed)
     found: list[dict[str, Any]] = []
     for i in range(n):
-        name, added = names[i % len(names)], 2 + i
+        name, added = names[i % len(names)], 2 + i + 40 * seed
         right = NUMBERS.get(name, 5) + added
         order = random.sample(range(4), 4)
         texts = [f"{right + each}" for each in order]
@@ -104,10 +104,12 @@ class Counting:
         return judge(call)
 
 
-def make_run(folder: Path, rows: Sequence[dict[str, Any]], how: DebateEvaluator | None = None) -> Path:
+def make_run(
+    folder: Path, rows: Sequence[dict[str, Any]], how: DebateEvaluator | None = None, script: Any = judge
+) -> Path:
     """The run of a judge that nobody has taught anything."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "tasks.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     job = Run(evalset=EvalSet(folder / "tasks.jsonl"), folder=folder / "run", evaluator=how or evaluator())
-    job.execute({"scripted": Scripted(judge)}, SilentListener())
+    job.execute({"scripted": Scripted(script)}, SilentListener())
     return folder / "run"
