@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -94,6 +95,7 @@ def _align(
     dry_run: bool,
     as_json: bool,
 ) -> None:
+    from debate.cli.console import say
     from debate.cli.execution import end_as_on_interrupt, model_name, open_recorded
     from debate.cli.progress import Progress
     from debate.memory.store import open_memory
@@ -114,7 +116,9 @@ def _align(
             progress.note("interrupted; the same command again goes on")
             raise
         place = opened.place
-    _print(found, _page(found, run.path, place), as_json=as_json)
+    _print(found, _page(found, place), as_json=as_json)
+    if not as_json:
+        say("To take it back:", shlex.join(["debate", "align", str(run.path), "--memory", memory, "--forget"]))
 
 
 def _print(value: object, page: Iterator[RenderableType], *, as_json: bool) -> None:
@@ -159,7 +163,7 @@ def _labels(n: int, disagreements: int, left_out: Mapping[str, int], notes: Sequ
     yield from (line(f"Note: {each}.", "yellow") for each in notes)
 
 
-def _page(found: Alignment, folder: Path, memory: str) -> Iterator[RenderableType]:
+def _page(found: Alignment, memory: str) -> Iterator[RenderableType]:
     from debate.cli.console import heading, line, section
     from debate.cli.figures import figures, percent
 
@@ -183,7 +187,6 @@ def _page(found: Alignment, folder: Path, memory: str) -> Iterator[RenderableTyp
     yield line(f"{memory}: {', '.join(f'{n:,} memories in {name}' for name, n in found.written.items())}.")
     for reason, count in found.unread.items():
         yield line(f"No rules came of {count:,} replies: {reason}.", "yellow")
-    yield line(f"To take it back: debate align {folder} --memory {memory} --forget")
 
 
 _HEADERS = ("labels", "agreement", "difference", "won", "lost", "rules")

@@ -35,7 +35,7 @@ ALIGN = "align"
 CASE, REFLECT = "align/case.j2", "memory/reflect.j2"
 _READ_AT_ONCE = 20
 """Cases that the model reads for one call."""
-_RULES = 3
+_RULES = 5
 """Rules that it states in one reply, at most."""
 _IMPORTANCE = 8.0
 """Of a case: people said so."""

@@ -86,7 +86,7 @@ def _rules(prompt: str) -> str:
         {"text": f"{name} is {int(best) - int(added)}", "evidence": [n], "importance": 9}
         for n, (name, added, best) in enumerate(cases, 1)
     ]
-    return json.dumps({"insights": list({each["text"]: each for each in rules}.values())[:3]})
+    return json.dumps({"insights": list({each["text"]: each for each in rules}.values())[:5]})
 
 
 class Counting:
