@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from debate.cli.execution import Trust
     from debate.jobs.run_directory import RunDirectory
-    from debate.meta_evaluation.align import Alignment, GroupLearned, Learned, Plan, Teaching
+    from debate.meta_evaluation.align import Alignment, Learned, Plan, Teaching
 
 _TRUST = "Import the modules and use the servers that the folder names, without asking."
 _SIZES = "0,5,10,20,50"
@@ -106,12 +106,13 @@ def _align(
     settings, evaluator, backends = open_recorded(settings, run.path, asked)
     plan = plan_alignment(read_run(run.path, labels), evaluator, teaching)
     if dry_run:
-        _print(plan.preview(), _preview(plan), as_json=as_json)
+        _print(_taught(plan), _preview(plan), as_json=as_json)
         return
+    limits = {"max_concurrency": settings.max_concurrency, "task_seconds": settings.task_seconds}
     end_as_on_interrupt()
     with Progress(model=model_name(settings, evaluator, backends)) as progress, open_memory(memory, embedder) as opened:
         try:
-            found = align(plan, backends, opened, progress, settings.memory)
+            found = align(plan, backends, opened, progress, settings.memory, **limits)
         except KeyboardInterrupt:
             progress.note("interrupted; the same command again goes on")
             raise
@@ -132,6 +133,14 @@ def _print(value: object, page: Iterator[RenderableType], *, as_json: bool) -> N
     console = open_console()
     for part in page:
         console.print(part)
+
+
+def _taught(plan: Plan) -> dict[str, Any]:
+    cases = [
+        {"task_id": case.task.id, "fold": fold, "best": case.best, "by": case.by, "memories": case.texts}
+        for case, fold in zip(plan.cases, plan.folds, strict=True)
+    ]
+    return {"cases": cases, "sizes": plan.sizes, "left_out": plan.left_out, "notes": plan.notes}
 
 
 def _preview(plan: Plan) -> Iterator[RenderableType]:
@@ -202,10 +211,15 @@ def _row(each: Learned) -> tuple[str, ...]:
     return (*first, percent(each.difference, sign=True), *counts)
 
 
-def _group(each: GroupLearned) -> tuple[str, ...]:
+_GROUPS = ("group", "before", "after", "difference")
+
+
+def _group(name: str, learned: tuple[Learned, Learned]) -> tuple[str, ...]:
     from debate.cli.figures import percent
 
-    return (each.group or "-", percent(each.before), percent(each.after), percent(each.difference, sign=True))
+    before, after = learned
+    change = "" if after.difference is None else percent(after.difference, sign=True)
+    return (name or "-", percent(before.agreement), percent(after.agreement), change)
 
 
 def _conclusion(found: Alignment) -> str:

@@ -8,7 +8,7 @@ on. Only then is what all labels teach written to the memory.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -115,16 +115,6 @@ class Learned:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupLearned:
-    """The same for the tasks of one group, with the most labels."""
-
-    group: str
-    before: Estimate
-    after: Estimate
-    difference: Mean
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Alignment:
     """What was learned from the labels of a run.
 
@@ -137,7 +127,8 @@ class Alignment:
         folds: how many there were.
         chance: expected agreement by drawing a candidate.
         learned: by the number of labels, from 0.
-        groups: by the `group` of the tasks' metadata; empty where it names fewer than two.
+        groups: by the `group` of the tasks' metadata: the run as it is, and with the most labels; empty where there are
+            fewer than two groups, or nothing was measured.
         written: how many memories, by collection.
         unread: reflections over all labels that gave no rules, by reason.
         notes: what people should know.
@@ -151,31 +142,9 @@ class Alignment:
     folds: int
     chance: float
     learned: tuple[Learned, ...]
-    groups: tuple[GroupLearned, ...]
+    groups: Mapping[str, tuple[Learned, Learned]]
     written: Mapping[str, int]
     unread: Mapping[str, int]
-    notes: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Taught:
-    """A labeled case as it would be taught: see `Case`; `fold` is that in which it is held out."""
-
-    task_id: str
-    best: tuple[int, ...]
-    by: tuple[str, ...]
-    fold: int
-    verdict: str
-    texts: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Preview:
-    """What would be taught and measured: see `Plan`."""
-
-    cases: tuple[Taught, ...]
-    sizes: tuple[int, ...]
-    left_out: Mapping[str, int]
     notes: tuple[str, ...]
 
 
@@ -214,15 +183,6 @@ class Plan:
     def disagreements(self) -> int:
         """Labeled tasks on which the panel chose otherwise than people."""
         return sum(case.is_disagreement for case in self.cases)
-
-    def preview(self) -> Preview:
-        """What would be taught, as plain data."""
-        pairs = zip(self.cases, self.folds, strict=True)
-        taught = tuple(
-            Taught(task_id=case.task.id, best=case.best, by=case.by, fold=fold, verdict=case.verdict, texts=case.texts)
-            for case, fold in pairs
-        )
-        return Preview(cases=taught, sizes=self.sizes, left_out=self.left_out, notes=self.notes)
 
     def taught_to(self, fold: int, n: int) -> tuple[Case, ...]:
         """The n cases that a fold's agents are taught: drawn by the seed, of the other folds alone."""
@@ -289,7 +249,12 @@ def fold_of_each(tasks: Sequence[Task], n: int, seed: int) -> tuple[int, ...]:
 
 
 def align(
-    plan: Plan, backends: Mapping[str, Backend], memory: MemoryStore, watcher: RunListener, recalls: str | None = None
+    plan: Plan,
+    backends: Mapping[str, Backend],
+    memory: MemoryStore,
+    watcher: RunListener,
+    recalls: str | None = None,
+    **engine: Any,
 ) -> Alignment:
     """Measure what labels teach, then write what all of them teach to the memory, in place of what was there of them.
 
@@ -301,6 +266,7 @@ def align(
         memory: where it is written.
         watcher: is told how it goes on.
         recalls: the memory that the run recalled from, as its settings name it; its agents go on recalling from it.
+        engine: further settings of the engine, such as `max_concurrency`.
 
     Raises:
         RunMismatchError: when evaluator or models are not those of the run.
@@ -308,10 +274,10 @@ def align(
         BackendUnavailableError, StoreError: as a run.
     """
     with ExitStack() as until:
-        school = _School(plan, backends, memory, watcher, recalls, until)
+        school = _School(plan, backends, memory, watcher, until, recalls, engine)
         watcher.started(len(plan.sizes) * len(plan.cases), 0)
         before = {each.task.id: each.verdict for each in plan.cases}
-        learned = [_learned(plan, before, labels=0), *(school.measured(n) for n in plan.sizes)]
+        learned = [_learned(plan.cases, before, 0), *(school.measured(n) for n in plan.sizes)]
         rules, unread, _ = school.distilled(len(plan.cases), [_EVERYTHING])
         after = school.verdicts
     forget(memory, plan.name)
@@ -328,7 +294,7 @@ def align(
         folds=len(set(plan.folds)),
         chance=sum(len(case.best) / len(case.task.candidates) for case in plan.cases) / len(plan.cases),
         learned=tuple(learned),
-        groups=_by_group(plan, before, after) if plan.sizes else (),
+        groups=_by_group(plan.cases, before, after, plan.sizes[-1]) if plan.sizes else {},
         written=written,
         unread=unread,
         notes=plan.notes,
@@ -344,13 +310,14 @@ class _School:
         backends: Mapping[str, Backend],
         memory: MemoryStore,
         watcher: RunListener,
-        recalls: str | None,
         until: ExitStack,
+        recalls: str | None,
+        engine: Mapping[str, Any],
     ) -> None:
         self.plan, self.watcher = plan, watcher
         self.verdicts: dict[str, str] = {}
         """Of the tasks, as they were evaluated last."""
-        self._backends, self._until = backends, until
+        self._backends, self._until, self._settings = backends, until, engine
         self._store = until.enter_context(plan.run.directory.open_store())
         self._record = self._store.read(plan.name)
         _check_same(self._record.identity, plan.evaluator, backends)
@@ -369,7 +336,7 @@ class _School:
         """Loaded when something is left to ask."""
         context, watcher = self._record.context, self.watcher
         today = date.fromisoformat(context.today)
-        shared: dict[str, Any] = {"seed": context.seed, "today": today, "on_completion": watcher.answered}
+        shared = {**self._settings, "seed": context.seed, "today": today, "on_completion": watcher.answered}
         engine = self._until.enter_context(Engine(self._backends, self._folds, self._store, **shared))
         watcher.loading()
         engine.start()
@@ -387,7 +354,7 @@ class _School:
         found = self._evaluated(f"{n} {about[:10]}", tasks, plan.evaluator, lambda: self._teach(n, rules))
         self.verdicts = {case.task.id: str(found[case.task.id].verdict(case.best)) for case in plan.cases}
         return replace(
-            _learned(plan, self.verdicts, labels=n),
+            _learned(plan.cases, self.verdicts, n),
             recalled=_recalled(found.values()),
             rules=sum(map(len, rules.values())),
             unread=unread,
@@ -401,11 +368,11 @@ class _School:
         places = [(fold, name) for fold in folds for name, own in self.plan.templates.items() if own.suits(REFLECT)]
         rules: dict[tuple[int, str], list[Rule]] = {place: [] for place in places if self.plan.teaching.rules}
         reading: dict[str, tuple[tuple[int, str], tuple[Case, ...]]] = {}
-        batches: dict[Templates, list[Task]] = {}
+        batches: defaultdict[Templates, list[Task]] = defaultdict(list)
         for fold, name in rules:
             tasks, read = to_distill(self.plan.taught_to(fold, n), name, f"{n} {fold} {name}")
             reading.update({task_id: ((fold, name), part) for task_id, part in read.items()})
-            batches.setdefault(self.plan.templates[name], []).extend(tasks)
+            batches[self.plan.templates[name]] += tasks
         failed, usage = Counter[str](), Usage()
         for templates, tasks in batches.items():
             about = digest([[each.id, [one.text for one in each.candidates]] for each in tasks])
@@ -492,34 +459,26 @@ def _check_same(recorded: Mapping[str, Any], evaluator: Evaluator, backends: Map
 # ---- figures
 
 
-def _learned(plan: Plan, verdicts: Mapping[str, str], **more: Any) -> Learned:
-    was = _hits(plan.cases, {case.task.id: case.verdict for case in plan.cases})
-    now, inputs = _hits(plan.cases, verdicts), [case.input for case in plan.cases]
-    pairs = Counter(zip(was, now, strict=True))
+def _learned(cases: Sequence[Case], verdicts: Mapping[str, str], n: int) -> Learned:
+    was = [float(case.verdict == "right") for case in cases]
+    now = [float(verdicts[case.task.id] == "right") for case in cases]
+    inputs, pairs = [case.input for case in cases], Counter(zip(was, now, strict=True))
     return Learned(
+        labels=n,
         agreement=share(now, inputs),
-        unscored=sum(each == "unscored" for each in verdicts.values()),
-        difference=paired_difference(now, was, inputs) if more["labels"] else None,
+        unscored=sum(verdicts[case.task.id] == "unscored" for case in cases),
+        difference=paired_difference(now, was, inputs) if n else None,
         won=pairs[0.0, 1.0],
         lost=pairs[1.0, 0.0],
-        **more,
     )
 
 
-def _hits(cases: Iterable[Case], verdicts: Mapping[str, str]) -> list[float]:
-    return [float(verdicts[case.task.id] == "right") for case in cases]
-
-
-def _by_group(plan: Plan, before: Mapping[str, str], after: Mapping[str, str]) -> tuple[GroupLearned, ...]:
-    names = sorted({case.group for case in plan.cases})
-    return tuple(_group(plan, name, before, after) for name in names) if len(names) > 1 else ()
-
-
-def _group(plan: Plan, name: str, before: Mapping[str, str], after: Mapping[str, str]) -> GroupLearned:
-    cases = [case for case in plan.cases if case.group == name]
-    was, now, inputs = _hits(cases, before), _hits(cases, after), [case.input for case in cases]
-    shares = {"before": share(was, inputs), "after": share(now, inputs)}
-    return GroupLearned(group=name, **shares, difference=paired_difference(now, was, inputs))
+def _by_group(
+    cases: Sequence[Case], before: Mapping[str, str], after: Mapping[str, str], n: int
+) -> dict[str, tuple[Learned, Learned]]:
+    groups = {name: [case for case in cases if case.group == name] for name in sorted({case.group for case in cases})}
+    pairs = {name: (_learned(own, before, 0), _learned(own, after, n)) for name, own in groups.items()}
+    return pairs if len(pairs) > 1 else {}
 
 
 def _recalled(evaluations: Iterable[Evaluation]) -> float:
