@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import starmap
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -149,8 +150,8 @@ def _preview(plan: Plan) -> Iterator[RenderableType]:
 
     yield heading(f"{plan.name}: what {len(plan.cases):,} labels would teach")
     yield from _labels(len(plan.cases), plan.disagreements, plan.left_out, plan.notes)
-    n, turns = len(plan.cases), ", ".join(map(str, plan.sizes))
-    yield line(f"Measured with {turns} labels, in {len(set(plan.folds))} folds: {n * len(plan.sizes):,} evaluations.")
+    n, sizes = len(plan.cases), ", ".join(map(str, plan.sizes)) or "no"
+    yield line(f"Measured with {sizes} labels, in {len(set(plan.folds))} folds: {n * len(plan.sizes):,} evaluations.")
     for name in plan.templates:
         yield section(name)
         if plan.teaching.cases:
@@ -187,10 +188,7 @@ def _page(found: Alignment, memory: str) -> Iterator[RenderableType]:
         yield line(f"With {last.labels:,} labels, {percent(last.recalled)} of the turns recalled any{where}.")
     if found.groups:
         yield section(f"By group, with {last.labels:,} labels")
-        rows = (
-            (g.group or "-", *map(percent, (g.before, g.after)), percent(g.difference, sign=True)) for g in found.groups
-        )
-        yield figures(*rows, headers=("group", "before", "after", "difference"), right=())
+        yield figures(*starmap(_group, found.groups.items()), headers=_GROUPS, right=())
     yield section("Written")
     yield line(_conclusion(found))
     yield line(f"{memory}: {', '.join(f'{n:,} memories in {name}' for name, n in found.written.items())}.")

@@ -327,7 +327,7 @@ class _School:
             _copy(recalls, self._memory, recalled_from(plan.evaluator))
             forget(self._memory, plan.name)
         ids = [each.id for name in self._memory.collections() for each in self._memory.newest(name, 1 << 31)]
-        self._recalled_before = digest(sorted(ids))
+        self._recalled_before = digest(memory.embedder.id, sorted(ids))
         own = next(iter(backends.values()))
         self._folds = _OfOtherFolds(self._memory.retriever(count_tokens=getattr(own, "count_tokens", None)))
 
