@@ -96,7 +96,7 @@ def _of_runs(
 def _page(found: Comparison) -> Iterator[RenderableType]:
     """Regressions first: they are what a reader acts on."""
     from debate.cli.console import line, section
-    from debate.cli.control import arms_table, remarks
+    from debate.cli.render_control import arms_table, remarks
 
     yield _facts(_about(found))
     if found.regressions:

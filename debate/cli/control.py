@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from debate.cli.flags import settings_flags
-
-if TYPE_CHECKING:
-    from rich.table import Table
-
-    from debate.meta_evaluation.control import ControlFigures
-    from debate.meta_evaluation.judged import JudgedRun
 
 _TRUST = "Import the modules and use the servers that the folder names, without asking."
 _LABELS = "File of labels by task_id, in the place of those in the tasks' metadata."
@@ -38,6 +31,7 @@ def control(
     Example: debate control runs/first --labels people.jsonl
     """
     from debate.cli.execution import Opened, Trust, make_control
+    from debate.cli.render_control import print_figures
     from debate.jobs.run_directory import RunDirectory
     from debate.meta_evaluation.judged import read_run
 
@@ -48,58 +42,3 @@ def control(
     code = make_control(run, opened, opened.model, retry_failed=retry_failed)
     print_figures(judged, as_json=json)
     raise typer.Exit(code)
-
-
-def print_figures(run: JudgedRun, *, as_json: bool = False) -> None:
-    """Print what the debates of a run gained over its control, where the control covers any."""
-    from debate.cli.console import open_console, say
-    from debate.cli.figures import unjoined
-    from debate.evaluation import plain
-    from debate.files import json_text
-    from debate.meta_evaluation.control import read_control
-
-    if (control := read_control(run)) is None:
-        return
-    found = control.figures()
-    if as_json:
-        say(json_text(plain(found)))
-        return
-    console = open_console()
-    console.print(arms_table(found))
-    console.print()
-    say(*unjoined(run.unknown_labels), *remarks(found))
-
-
-def arms_table(found: ControlFigures) -> Table:
-    """A row per way of judging; turns and tokens are per task."""
-    from debate.cli.figures import figures, percent
-
-    rows = (
-        (
-            each.name,
-            *((percent(each.accuracy), f"{each.unscored:.3g}") if found.labeled else "--"),
-            f"{each.turns:.1f}",
-            f"{each.completion_tokens:,.0f}",
-            f"{each.prompt_tokens:,.0f}",
-        )
-        for each in found.arms
-    )
-    headers = ("per task", "right", "unscored", "turns", "decoded", "prompt")
-    return figures(*rows, headers=headers, right=(2, 3, 4, 5))
-
-
-def remarks(found: ControlFigures) -> Iterator[str]:
-    """The differences in points, what is not covered, and whether debating pays."""
-    from debate.cli.figures import percent
-
-    yield f"tasks: {found.tasks:,}, {found.labeled:,} of them with a label that names the best candidate"
-    if found.not_covered:
-        yield f"not covered yet: {found.not_covered:,} tasks with a debate; `debate control` again asks for them"
-    if found.outdated:
-        yield f"left out: {found.outdated:,} tasks whose debate was held anew; `debate control` again asks for them"
-    if found.labeled:
-        yield f"debate minus silent panel: {percent(found.debate_minus_silent, sign=True)} points"
-        yield f"debate minus one judge: {percent(found.debate_minus_judge, sign=True)} points"
-        yield f"silent panel minus one judge: {percent(found.silent_minus_judge, sign=True)} points"
-    yield f"debate and silent panel choose differently: {percent(found.other_choice)} of the tasks"
-    yield found.sentence

@@ -49,7 +49,7 @@ def execute(
     control: make its control afterwards, with the models that are loaded.
     trust: is asked about what the settings name, where they come from the run's folder.
     """
-    from debate.cli.control import print_figures
+    from debate.cli.render_control import print_figures
     from debate.cli.summary import print_summary
     from debate.evaluators.debate.control import check_has_control
     from debate.jobs.run import Run
