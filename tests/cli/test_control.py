@@ -44,7 +44,7 @@ class Noting(Scripted):
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)  # pyright: ignore[reportUnknownMemberType]
     monkeypatch.setattr("debate.cli.execution.end_as_on_interrupt", lambda: None)  # the signals are pytest's
     tasks = [{"id": f"t{n}", "x": f"{n}?", "candidates": ["a", "b"], "best": n % 2} for n in range(N_TASKS)]
     (tmp_path / "tasks.jsonl").write_text("".join(json.dumps(task) + "\n" for task in tasks))

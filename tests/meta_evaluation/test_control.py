@@ -74,10 +74,10 @@ def test_a_run_without_a_control_has_none(tmp_path: Path) -> None:
 
 def test_accuracies_and_the_paired_difference_are_those_of_the_planted_choices(control: Control) -> None:
     found = planted(control, {0: (1,)}, {0: (1,), 1: (0,), 2: (1,)})
-    right = [[0.0, *[1.0] * 11], [0.0, 0.0, 0.0, *[1.0] * 9]]
-    assert found.arms[0].accuracy == share(right[0], [*map(str, range(N))])
-    assert found.arms[1].accuracy == share(right[1], [*map(str, range(N))])
-    assert found.debate_minus_silent == paired_difference(*right, [*map(str, range(N))])
+    debate, silent, tasks = [0.0, *[1.0] * 11], [0.0, 0.0, 0.0, *[1.0] * 9], [str(n) for n in range(N)]
+    assert found.arms[0].accuracy == share(debate, tasks)
+    assert found.arms[1].accuracy == share(silent, tasks)
+    assert found.debate_minus_silent == paired_difference(debate, silent, tasks)
     assert found.debate_minus_silent.estimate == pytest.approx(2 / 12)
     assert found.other_choice.estimate == pytest.approx(2 / 12)
     assert (found.tasks, found.labeled) == (N, N)

@@ -15,9 +15,10 @@ from tests.small_flows import Startable, debates, plain, tasks
 def test_engines_one_after_the_other_start_a_backend_once_and_give_what_each_alone_gives() -> None:
     backend = Startable()
     with kept_loaded({"scripted": backend}) as kept:
-        for _ in range(2):
-            with Engine(kept) as engine:
-                found = engine.evaluate_batch(tasks(3), debates())
+        with Engine(kept) as engine:
+            engine.evaluate_batch(tasks(1), debates())
+        with Engine(kept) as engine:
+            found = engine.evaluate_batch(tasks(3), debates())
         assert backend.events == ["start"]
     assert backend.events == ["start", "aclose"]
     with Engine(Startable()) as engine:

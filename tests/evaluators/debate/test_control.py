@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from debate import CallbackEvaluator, DebateEvaluator, Engine, Evaluation, Scale, Task
+from debate import DebateEvaluator, Engine, Evaluation, Task, ValueEvaluator
 from debate.backends import Call, Scripted
 from debate.errors import ConfigError
 from debate.evaluators.debate.control import ControlEvaluator
@@ -86,7 +86,7 @@ def test_which_run_it_belongs_to_is_what_it_is_and_how_many_rounds_there_were_ma
 
 
 def test_another_evaluator_than_a_debate_has_no_control() -> None:
-    with pytest.raises(ConfigError, match="a control is of a debate, and the evaluator is callback"):
-        ControlEvaluator.of(CallbackEvaluator(lambda task, candidate: 1.0, Scale(0, 1)), {}, OF)
+    with pytest.raises(ConfigError, match="a control is of a debate, and the evaluator is value"):
+        ControlEvaluator.of(ValueEvaluator(), {}, OF)
     with pytest.raises(ConfigError, match="silent panel already"):
         ControlEvaluator.of(debates(mode="independent"), {}, OF)
