@@ -36,14 +36,13 @@ def control(
 
     Example: debate control runs/first --labels people.jsonl
     """
-    from debate.cli.execution import Trust, make_control, model_name, open_recorded
+    from debate.cli.execution import Opened, Trust, make_control
     from debate.jobs.run_directory import RunDirectory
 
     asked = Trust(folder, trust, "control")
     run, settings = asked.settings_of(RunDirectory.existing(folder), flags)
-    settings, evaluator, backends = open_recorded(settings, folder, asked)
-    model = model_name(settings, evaluator, backends)
-    code = make_control(run, settings, evaluator, backends, model=model, retry_failed=retry_failed)
+    opened = Opened.of(settings, folder, asked)
+    code = make_control(run, opened, opened.model, retry_failed=retry_failed)
     print_figures(folder, labels, as_json=json)
     raise typer.Exit(code)
 
