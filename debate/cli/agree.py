@@ -28,9 +28,11 @@ def agree(
     ] = None,
     eps: Annotated[
         float,
-        typer.Option(help="What a person costs more than the judge: 0.2 experts, 0.15 trained people, 0.1 a crowd."),
+        typer.Option(
+            help="What a person costs more than the judge: 0.2 experts, 0.15 trained people, 0.1 a crowd.", min=0, max=1
+        ),
     ] = 0.15,
-    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
     """Compare a run's judge with people: agreement, habits, rounds, agents, and the worst disagreements.
 
@@ -38,7 +40,7 @@ def agree(
         debate agree runs/first
         debate agree runs/first --labels labels.jsonl --by language
     """
-    import json
+    import json as json_format
 
     from debate.cli.console import open_console, say
     from debate.evaluation import plain
@@ -46,8 +48,8 @@ def agree(
     from debate.meta_evaluation.trust import agree as figures_of
 
     found = figures_of(read_run(run, labels), by, eps)
-    if as_json:
-        say(json.dumps(plain(found), ensure_ascii=False, allow_nan=False))
+    if json:
+        say(json_format.dumps(plain(found), allow_nan=False))
         return
     console = open_console()
     for part in page(found):
@@ -259,11 +261,13 @@ def _agents(found: TrustFigures) -> Iterator[RenderableType]:
     if found.debate is None:
         return
     yield section("Each agent alone")
+    rows = [(each.name, f"{each.unread:,} of {each.turns:,}") for each in found.debate.agents]
+    if not found.rates.decided:
+        yield figures(*rows, headers=("agent", "unread"), right=(1,))
+        return
+    right = [(percent(each.first), percent(each.last)) for each in found.debate.agents]
     yield figures(
-        *(
-            (each.name, percent(each.first), percent(each.last), f"{each.unread:,} of {each.turns:,}")
-            for each in found.debate.agents
-        ),
+        *((name, *both, unread) for (name, unread), both in zip(rows, right, strict=True)),
         headers=("agent", "first turn is right", "last turn is right", "unread"),
         right=(3,),
     )
@@ -316,15 +320,26 @@ def _worst(found: TrustFigures) -> Iterator[RenderableType]:
     from debate.cli.console import section
     from debate.cli.figures import figures, number
 
-    if not found.disagreements:
-        return
-    yield section(f"Disagreements: {found.n_disagreements:,}, the judge's surest first")
-    yield figures(
-        *((number(each.margin, sign=True), _places(each.judge), _places(each.people), each.command)
-          for each in found.disagreements),
-        headers=("margin", "judge", "people", "to read it"),
-        right=(0, 1, 2),
-    )  # fmt: skip
+    if found.disagreements:
+        yield section(f"Disagreements: {found.n_disagreements:,}, the judge's surest first")
+        yield figures(
+            *(
+                (number(each.margin, sign=True), _places(each.judge), _places(each.people), each.command)
+                for each in found.disagreements
+            ),
+            headers=("margin", "judge", "people", "to read it"),
+            right=(0, 1, 2),
+        )
+    if found.score_gaps:
+        yield section("Scores furthest apart, beyond the mean difference")
+        yield figures(
+            *(
+                (each.component, str(each.candidate + 1), number(each.judge), number(each.people), each.command)
+                for each in found.score_gaps
+            ),
+            headers=("component", "candidate", "judge", "people", "to read it"),
+            right=(1, 2, 3),
+        )
 
 
 def _places(choice: tuple[int, ...]) -> str:

@@ -14,6 +14,8 @@ from rich.console import Console
 from debate import DebateEvaluator
 from debate.cli.agree import page
 from debate.meta_evaluation import TrustFigures, agree
+from debate.meta_evaluation.aggregation import Aggregation
+from debate.meta_evaluation.control import Control
 from tests.command_line import debate
 from tests.meta_evaluation.small_runs import judged, of_agents, run_of, scripted_run
 
@@ -42,7 +44,7 @@ def test_the_parts_come_in_the_order_in_which_they_are_read() -> None:
     assert headings(text) == [
         "runs/first: 12 tasks", "The judge against people", "Scores against people's", "People against people",
         "Order and length", "By round", "Each agent alone", "Not read, not scored", "By group",
-        "Disagreements: 6, the judge's surest first",
+        "Disagreements: 6, the judge's surest first", "Scores furthest apart, beyond the mean difference",
     ]  # fmt: skip
 
 
@@ -73,6 +75,18 @@ def test_the_page_of_an_evaluator_without_rounds_has_no_rounds_and_agents() -> N
     text = text_of(agree(run_of([judged([1, 2], best=0, task_id="a"), judged([2, 1], best=0, task_id="b")])))
     assert not {"By round", "Each agent alone"} & set(headings(text))
     assert "right choice" in text
+
+
+def test_the_control_is_shown_and_otherwise_named() -> None:
+    assert "`debate control runs/first`" in text_of(debated())
+    tasks = [of_agents([[0, n % 2, 0], [0, 1, 1]], f"t{n}", best=0) for n in range(12)]
+    aggregation = Aggregation.of_run(run_of(tasks, debates=True))
+    assert aggregation is not None
+    control = Control(Path("control"), tasks, tasks[::-1], (), (), aggregation).figures()
+    text = text_of(replace(debated(), control=control))
+    assert headings(text)[1:3] == ["The judge against people", "Debate, silent panel, one judge"]
+    assert control.sentence.split()[0] in text and "silent panel minus one judge" in text
+    assert "`debate control" not in text
 
 
 def test_labels_that_the_run_does_not_have_are_counted_and_named() -> None:
