@@ -161,7 +161,7 @@ def _components(found: TrustFigures) -> Iterator[RenderableType]:
 
 def _control(found: TrustFigures) -> Iterator[RenderableType]:
     from debate.cli.console import line, section
-    from debate.cli.control import arms_table, remarks
+    from debate.cli.render_control import arms_table, remarks
 
     if found.control is not None:
         yield section("Debate, silent panel, one judge")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 
 from rich.table import Table
 
@@ -40,3 +41,10 @@ def figures(*rows: tuple[str, ...], headers: tuple[str, ...] = ("", "", "n"), ri
     for row in rows:
         made.add_row(*map(line, row))
     return made
+
+
+def unjoined(unknown: Sequence[str]) -> Iterator[str]:
+    """A line that counts the labels of tasks that the run does not have; none where there are none."""
+    if unknown:
+        shown = ", ".join(unknown[:3])
+        yield f"Labels of {len(unknown):,} tasks are left out, which the run does not have: {shown}."
