@@ -358,7 +358,8 @@ def _furthest(
     cells = [(task.task_id, j) for task in tasks for j in range(len(task.scores))]
     for n in np.argsort(-np.abs(beyond), kind="stable")[:WORST].tolist():  # NaN comes last
         if not np.isnan(beyond[n]):
-            yield ScoredApart(*cells[n], float(people[n]), float(judge[n]), float(beyond[n]))
+            task_id, j = cells[n]
+            yield ScoredApart(task_id, j, float(people[n]), float(judge[n]), float(beyond[n]))
 
 
 def _own(tasks: Sequence[Judged]) -> list[FloatArray]:
