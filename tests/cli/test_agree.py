@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from debate import DebateEvaluator
-from debate.cli.agree import page
+from debate.cli.render_agreement import page
 from debate.meta_evaluation import TrustFigures, agree
 from debate.meta_evaluation.aggregation import Aggregation
 from debate.meta_evaluation.control import Control
@@ -91,7 +91,7 @@ def test_the_control_is_shown_and_otherwise_named() -> None:
 
 def test_labels_that_the_run_does_not_have_are_counted_and_named() -> None:
     found = replace(debated(), unknown_labels=tuple("abcdefg"))
-    assert "does not have 7 labeled tasks: a, b, c, d, e and 2 more" in text_of(found)
+    assert "Labels of 7 tasks are left out, which the run does not have: a, b, c." in text_of(found)
 
 
 def test_many_groups_are_cut_and_counted() -> None:
@@ -127,7 +127,7 @@ def test_a_file_of_labels_takes_the_place_of_those_in_the_tasks(
     assert debate(monkeypatch, "agree", folder, "--labels", labels) == 0
     out = capsys.readouterr().out
     assert "1 labeled: 1 decided by people." in out
-    assert "does not have 1 labeled task: other" in out
+    assert "Labels of 1 tasks are left out, which the run does not have: other." in out
 
 
 def test_a_fault_in_the_labels_is_named_with_file_line_and_field(
