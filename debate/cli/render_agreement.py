@@ -211,7 +211,7 @@ def _worst(found: TrustFigures) -> Parts:
                 for each in found.disagreements]  # fmt: skip
         yield section(f"Disagreements: {found.n_disagreements:,}, the judge's surest first")
         yield figures(*rows, headers=("margin", "judge", "people", "to read it"), right=(0, 1, 2))
-    if found.score_gaps:
+    elif found.score_gaps:
         rows = [(each.component, str(each.candidate + 1), number(each.judge), number(each.people), each.command)
                 for each in found.score_gaps]  # fmt: skip
         yield section("Scores furthest apart, beyond the mean difference")

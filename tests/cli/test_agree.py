@@ -44,7 +44,7 @@ def test_the_parts_come_in_the_order_in_which_they_are_read() -> None:
     assert headings(text) == [
         "runs/first: 12 tasks", "The judge against people", "Scores against people's", "People against people",
         "Order and length", "By round", "Each agent alone", "Not read, not scored", "By group",
-        "Disagreements: 6, the judge's surest first", "Scores furthest apart, beyond the mean difference",
+        "Disagreements: 6, the judge's surest first",
     ]  # fmt: skip
 
 
@@ -87,6 +87,12 @@ def test_the_control_is_shown_and_otherwise_named() -> None:
     assert headings(text)[1:3] == ["The judge against people", "Debate, silent panel, one judge"]
     assert control.sentence.split()[0] in text and "silent panel minus one judge" in text
     assert "`debate control" not in text
+
+
+def test_where_people_only_score_the_scores_furthest_apart_are_listed() -> None:
+    text = text_of(agree(run_of([judged([4 + n % 3], task_id=f"t{n}", scores={"clarity": [3]}) for n in range(6)])))
+    assert headings(text)[-1] == "Scores furthest apart, beyond the mean difference"
+    assert "debate show runs/first t2" in text
 
 
 def test_labels_that_the_run_does_not_have_are_counted_and_named() -> None:
