@@ -130,7 +130,8 @@ def _replacing(among: AmongPeople) -> Parts:
         yield line(f"The alternative annotator test has no answer: {test and test.reason}.")
         return
     yield ""
-    yield figures(*people, headers=("person", "choices", "judge as near to the others", "p"), right=(1, 2, 3))
+    headers = ("person", "choices", "judge at least as near to the others", "p")
+    yield figures(*people, headers=headers, right=(1, 2, 3))
     verdict = "passes" if test.passes else "does not pass"
     yield line(
         f"The judge {verdict} the alternative annotator test: at eps {among.eps:g} it may replace "

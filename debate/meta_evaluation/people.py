@@ -356,7 +356,8 @@ def _furthest(
 ) -> Iterator[ScoredApart]:
     beyond = judge - people - difference  # (candidates,)
     cells = [(task.task_id, j) for task in tasks for j in range(len(task.scores))]
-    for n in np.argsort(-np.abs(beyond), kind="stable")[:WORST].tolist():  # NaN comes last
+    order: list[int] = np.argsort(-np.abs(beyond), kind="stable")[:WORST].tolist()  # NaN comes last
+    for n in order:
         if not np.isnan(beyond[n]):
             task_id, j = cells[n]
             yield ScoredApart(task_id, j, float(people[n]), float(judge[n]), float(beyond[n]))
