@@ -33,10 +33,12 @@ def control(
     from debate.cli.execution import Opened, Trust, make_control
     from debate.cli.render_control import print_figures
     from debate.jobs.run_directory import RunDirectory
+    from debate.meta_evaluation.judged import read_run
 
     asked = Trust(folder, trust, "control")
     run, settings = asked.settings_of(RunDirectory.existing(folder), flags)
+    judged = read_run(folder, labels)  # labels with a fault are refused before a model is asked
     opened = Opened.of(settings, folder, asked)
     code = make_control(run, opened, opened.model, retry_failed=retry_failed)
-    print_figures(folder, labels, as_json=json)
+    print_figures(judged, as_json=json)
     raise typer.Exit(code)

@@ -53,6 +53,7 @@ def execute(
     from debate.cli.summary import print_summary
     from debate.evaluators.debate.control import check_has_control
     from debate.jobs.run import Run
+    from debate.meta_evaluation.judged import read_run
     from debate.runtime.kept import kept_loaded
 
     opened = Opened.of(settings, folder, trust)
@@ -79,7 +80,7 @@ def execute(
         if not control:
             return _exit_code(totals)
         code = make_control(where, replace(opened, backends=backends))
-        print_figures(where.path)
+        print_figures(read_run(where.path))
         return max(code, _exit_code(totals))
 
 

@@ -3,6 +3,7 @@
     DIR/run.json        what runs here: settings, eval set, versions, and where the store is
     DIR/run.sqlite      the store: every answer of the model, the truth from which a run is resumed
     DIR/results.jsonl   one evaluation per line, made from the store
+    DIR/control         its control, see `debate.jobs.control`
 
 The same run started again replays what is recorded and asks for the rest. Started while it is under way, it shares the
 work: each process claims shards of the tasks. Progress is told to a `RunListener`.

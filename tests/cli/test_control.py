@@ -143,6 +143,15 @@ def test_what_has_no_control_is_refused_before_a_model_is_loaded(folder: Path) -
     assert not (folder / "out").exists()
 
 
+def test_labels_with_a_fault_are_refused_before_a_model_is_asked(folder: Path) -> None:
+    run(folder)
+    events(folder)
+    (folder / "labels.jsonl").write_text('{"task_id": "t1", "best": 7}\n')
+    refused = debate(folder, "control", "out", "--trust", "--labels", "labels.jsonl")
+    assert (refused.code, events(folder)) == (2, [])
+    assert "labels.jsonl:1: best" in refused.error
+
+
 def test_the_debates_and_their_control_are_shown_and_exported_alike(folder: Path) -> None:
     run(folder, "--control")
     shown = debate(folder, "show", "out/control", "t1")
