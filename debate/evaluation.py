@@ -134,7 +134,7 @@ class Evaluation(OmitsEmpty):
         if not 0 <= j < len(self.scores):
             raise IndexError(f"there is no candidate {j}: the task has {len(self.scores)}, counted from 0")
         lines = [_standing(self, j)]
-        for debate in _leaves(self):
+        for debate in leaves(self):
             lines += _component_lines(debate, j)
             lines += _talk_lines(debate, j)
             lines += _comment_lines(debate, j)
@@ -150,7 +150,7 @@ class Evaluation(OmitsEmpty):
             max_characters: drop the oldest turns until the text fits; 0 for no limit.
         """
         parts: list[str] = []
-        for debate in _leaves(self):
+        for debate in leaves(self):
             first = 0 if rounds is None else max(0, debate.rounds_run - rounds)
             turns = [turn for turn in debate.transcript if turn.failure is None and turn.round >= first]
             parts += [_spoken(turn, debate.components if scores else ()) for turn in turns]
@@ -218,7 +218,7 @@ def why_unscored(turn: Turn, j: int, k: int) -> str | None:
 
 def abstained_cells(evaluation: Evaluation) -> tuple[int, int]:
     """How many cells have no score because an agent abstained, and of how many; members' cells are counted, too."""
-    turns = [turn for each in _leaves(evaluation) for turn in each.transcript]
+    turns = [turn for each in leaves(evaluation) for turn in each.transcript]
     empty = [(turn, j, k) for turn in turns for j, k in np.argwhere(np.isnan(turn.scores)).tolist()]
     cells = sum(len(turn.labels) * turn.scores.shape[1] for turn in turns)
     return sum(why_unscored(*cell) == "abstained" for cell in empty), cells
@@ -280,12 +280,12 @@ def failed(task_id: str, evaluator: str, n_candidates: int, failure: Failure, sc
     )
 
 
-def _leaves(evaluation: Evaluation) -> Iterator[Evaluation]:
+def leaves(evaluation: Evaluation) -> Iterator[Evaluation]:
     """The evaluations that are made of no others."""
     if not evaluation.members:
         yield evaluation
     for member in evaluation.members:
-        yield from _leaves(member)
+        yield from leaves(member)
 
 
 def _standing(evaluation: Evaluation, j: int) -> str:
@@ -301,7 +301,7 @@ def _standing(evaluation: Evaluation, j: int) -> str:
 
 
 def _why_not(evaluation: Evaluation, j: int) -> str:
-    turns = [turn for debate in _leaves(evaluation) for turn in debate.transcript]
+    turns = [turn for debate in leaves(evaluation) for turn in debate.transcript]
     reasons = [why_unscored(turn, j, k) for turn in turns for k in range(turn.scores.shape[1])]
     if set(reasons) == {"abstained"}:
         return "every agent abstained"

@@ -9,6 +9,7 @@ from rich.table import Table
 
 from debate.cli.console import line, table
 from debate.statistics import Estimate
+from debate.statistics.intervals import NOWHERE
 
 
 def percent(found: Estimate | float, *, sign: bool = False) -> str:
@@ -22,9 +23,10 @@ def number(found: Estimate | float, *, sign: bool = False) -> str:
 
 
 def _written(found: Estimate | float, factor: float, digits: int, sign: bool, unit: str) -> str:
-    value, ends, reason = found, (math.nan, math.nan), None
     if isinstance(found, Estimate):
         value, ends, reason = found.estimate, found.interval, found.reason
+    else:
+        value, ends, reason = found, NOWHERE, None
     if math.isnan(value):
         return f"- ({reason})" if reason else "-"
     text = f"{value * factor + 0.0:{'+' if sign else ''}.{digits}f}{unit}"

@@ -106,7 +106,7 @@ def export(
 
     Example: debate memory export memories.jsonl
     """
-    with _opened(_existing(store)) as opened:
+    with _opened(existing_store(store)) as opened:
         if file.exists() and not force:
             raise ConfigError("exists already", file=file, hint="--force replaces it")
         say(f"{file}: {_memories(opened.export(file))}")
@@ -127,7 +127,7 @@ def search(
 
     if not any(each.strip() for each in query):
         raise ConfigError("is empty", field="query")
-    with _opened(_existing(store)) as opened:
+    with _opened(existing_store(store)) as opened:
         _check_holds_memories(opened, collection)
         made = table("score", "relevance", "recency", "importance", "memory", "source")
         for found in opened.recall(collection, query, k=k):
@@ -149,7 +149,7 @@ def forget(
     """
     if collection is None and source is None and not ids:
         raise ConfigError("nothing selected to forget", hint="give --collection, --source or --id")
-    with _opened(_existing(store)) as opened:
+    with _opened(existing_store(store)) as opened:
         gone = opened.forget(collection, ids=ids or None, source=source)
         say(f"{_memories(len(gone))} forgotten")
 
@@ -162,7 +162,7 @@ def stats(store: _Store = None) -> None:
     """
     from debate.cli.console import line, open_console, table
 
-    with _opened(_existing(store)) as opened:
+    with _opened(existing_store(store)) as opened:
         made = table("collection", "memories", right=(1,))
         for collection, count in opened.collections().items():
             made.add_row(line(collection), f"{count:,}")
@@ -178,7 +178,7 @@ def verify(store: _Store = None, index: _Index = "auto") -> None:
 
     Example: debate memory verify
     """
-    with _opened(_existing(store), index=index) as opened:
+    with _opened(existing_store(store), index=index) as opened:
         report = opened.verify()
         say(f"{report.memories} memories, {report.collections} collections, {report.vectors} vectors")
         for problem in report.problems:
@@ -200,7 +200,7 @@ def rebuild(
 
     Example: debate memory rebuild --embedder hashing
     """
-    with _opened(_existing(store), embedder, index) as opened:
+    with _opened(existing_store(store), embedder, index) as opened:
         say(f"{opened.rebuild()} vectors made")
 
 
@@ -246,7 +246,7 @@ def reflect(
     from debate.memory.reflection import reflection, write_insights
 
     given = {"model": model, "backend": backend, **({"base_url": base_url} if base_url else {})}
-    with _opened(_existing(store)) as opened:
+    with _opened(existing_store(store)) as opened:
         _check_holds_memories(opened, collection)
         memories = opened.newest(collection, last)
         with Engine(RunSettings.read(None, given).open_backend()) as engine:
@@ -270,7 +270,7 @@ def _check_holds_memories(opened: MemoryStore, collection: str) -> None:
         raise ConfigError(f"{collection!r} holds no memories", field="collection", hint=hint)
 
 
-def _existing(store: str | None) -> str:
+def existing_store(store: str | None) -> str:
     """The store, where it is there: to look into one that is not must not make it.
 
     Raises:

@@ -120,6 +120,11 @@ def evidence(metadata: Mapping[str, Any]) -> tuple[str, ...]:
     return _texts(metadata.get(EVIDENCE))
 
 
+def has_all(metadata: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+    """Whether a memory's metadata has all these values."""
+    return all(key in metadata and metadata[key] == value for key, value in wanted.items())
+
+
 def _texts(value: object) -> tuple[str, ...]:
     """The strings in a list; nothing for anything else, since metadata may be anybody's."""
     found = cast("list[object]", value) if isinstance(value, list) else []

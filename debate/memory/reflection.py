@@ -61,7 +61,7 @@ def remember(
     count = 0
     for task, evaluation in results:
         came_of = {"run": run, CAME_OF: origins_of(task)[:2]}
-        for debate, collections in _debates(evaluation, evaluator):
+        for debate, collections in debates_of(evaluation, evaluator):
             for turn in {turn.agent: turn for turn in debate.transcript if turn.failure is None}.values():
                 said = _conclusion(task, turn)
                 store.add(collections[turn.agent], said, source=task.id, kind="episodic", metadata=came_of)
@@ -69,7 +69,7 @@ def remember(
     return count
 
 
-def _debates(evaluation: Evaluation, described: Mapping[str, Any]) -> Iterator[tuple[Evaluation, dict[str, str]]]:
+def debates_of(evaluation: Evaluation, described: Mapping[str, Any]) -> Iterator[tuple[Evaluation, dict[str, str]]]:
     """The debates that an evaluation is made of, each with the collections of its agents by their names.
 
     A debate in two orders is one, told by the first. A panel's members are described by name; any other debate is known
@@ -84,9 +84,9 @@ def _debates(evaluation: Evaluation, described: Mapping[str, Any]) -> Iterator[t
     is_one_debate = "personas" in described
     for n, member in enumerate(evaluation.members[:1] if is_one_debate else evaluation.members):
         its_own = described.get("members", {}).get(seats.get(n))
-        yield from (found := list(_debates(member, its_own or described)))
+        yield from (found := list(debates_of(member, its_own or described)))
         if its_own and not found:  # its reserve has taken its seat
-            yield from _debates(member, described)
+            yield from debates_of(member, described)
 
 
 def _profiles(described: object) -> Iterator[dict[str, str]]:
@@ -110,13 +110,16 @@ def _collection(profile: str, persona: Mapping[str, Any]) -> str:
 def _conclusion(task: Task, turn: Turn) -> str:
     scores = turn.scores.mean(axis=1)  # (J,); NaN for candidates that were not shown to the agent
     (best,), (worst,) = keep_best(scores, 1), keep_best(scores, 1, higher_is_better=False)
-    said = [f'Asked "{_short(task.x)}", I found "{_short(task.candidates[best].text)}" best: {turn.comments[best]}']
+    said = [
+        f'Asked "{shortened(task.x)}", I found "{shortened(task.candidates[best].text)}" best: {turn.comments[best]}'
+    ]
     if worst not in (best, *tied_best(scores)):
-        said.append(f'Worst was "{_short(task.candidates[worst].text)}": {turn.comments[worst]}')
+        said.append(f'Worst was "{shortened(task.candidates[worst].text)}": {turn.comments[worst]}')
     return " ".join(said)
 
 
-def _short(text: str) -> str:
+def shortened(text: str) -> str:
+    """A text on one line, cut off where it is longer than an episodic memory shows."""
     flat = " ".join(text.split())
     return flat if len(flat) <= _SHOWN else flat[: _SHOWN - 3] + "..."
 

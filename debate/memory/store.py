@@ -16,7 +16,7 @@ from typing import Any, Self, cast
 
 from debate.data_files import data_folder
 from debate.errors import ConfigError
-from debate.flow import Recall, WeightsLike, as_texts
+from debate.flow import Recall, WeightsLike, as_json, as_texts
 from debate.memory.database import COLLECTIONS, Database
 from debate.memory.embedders import Embedder, HashingEmbedder, embedder_named
 from debate.memory.indexes.chroma_client import open_chroma, prefix_of
@@ -87,6 +87,11 @@ class MemoryStore:
         """The file, or the server's address without its password."""
         return self._database.place
 
+    @property
+    def embedder(self) -> Embedder:
+        """What its vectors are made by."""
+        return self._embedder
+
     def __enter__(self) -> Self:
         return self
 
@@ -129,14 +134,17 @@ class MemoryStore:
             ConfigError: for what cannot be kept; nothing is added then.
             StoreError: when it cannot be written; adding the same again completes it.
         """
-        now = self._now()  # of all of them
         common: dict[str, Any] = {"kind": kind, "importance": importance, "created_at": created_at, "source": source}
-        memories = [
-            new_memory(collection, text, now=lambda: now, metadata=metadata, **common) for text in as_texts(texts)
-        ]
-        if self._writer.add(memories):
-            self._maintenance.keep_up({collection})
-        return [memory.id for memory in memories]
+        common |= {"collection": collection, "metadata": metadata}
+        return self.add_many({**common, "text": text} for text in as_texts(texts))
+
+    def add_many(self, memories: Iterable[Mapping[str, Any]]) -> list[str]:
+        """Keep many memories at once, see `add`; each is given by the names of its arguments, with one `text`."""
+        now = self._now()  # of all of them
+        made = [new_memory(**each, now=lambda: now) for each in memories]
+        if self._writer.add(made):
+            self._maintenance.keep_up({memory.collection for memory in made})
+        return [memory.id for memory in made]
 
     def forget(
         self,
@@ -146,6 +154,7 @@ class MemoryStore:
         source: str | None = None,
         kind: str | None = None,
         before: Moment | None = None,
+        metadata: Mapping[str, Any] | None = None,
         dry_run: bool = False,
     ) -> list[str]:
         """Erase the memories for which all that is given holds, from every copy; returns their ids.
@@ -156,6 +165,7 @@ class MemoryStore:
             source: from this source.
             kind: of this kind.
             before: made before this moment.
+            metadata: whose metadata has all these values.
             dry_run: only say which they would be.
 
         Raises:
@@ -164,9 +174,10 @@ class MemoryStore:
         chosen = None if ids is None else as_texts(ids)
         moment = None if before is None else seconds(before, "before")
         which = conditions(collection, chosen, source, kind and checked_kind(kind), moment)
-        if not which:
-            raise ConfigError("say what to forget: a collection, ids, a source, a kind, or a moment", field="forget")
-        gone = self._writer.forget(which, dry_run=dry_run)
+        if not which and not metadata:
+            known = "a collection, ids, a source, a kind, a moment, or metadata"
+            raise ConfigError(f"say what to forget: {known}", field="forget")
+        gone = self._writer.forget(which, as_json(metadata), dry_run=dry_run)
         if gone and not dry_run:
             self._maintenance.follow()
         return gone

@@ -14,7 +14,7 @@ from sqlalchemy import ColumnElement, Connection, delete, func, select, update
 from debate.memory.database import AT_ONCE, COLLECTED, COLLECTIONS, ERASED, MEMORIES, NEWER, Database, select_in
 from debate.memory.embedders.base import Vectors, slices
 from debate.memory.recall.vectors import VectorCache, text_hash
-from debate.memory.records import NewMemory, evidence, origins
+from debate.memory.records import NewMemory, evidence, has_all, origins
 from debate.sql.types import insert_new
 from debate.types import Memory
 
@@ -84,15 +84,16 @@ class Writer:
             rows = select_in(connection, query, MEMORIES.c.id, given)
         return next((row.id for row in rows if given[row.id] != (row.name, row.text_hash)), None)
 
-    def forget(self, which: Sequence[ColumnElement[bool]], *, dry_run: bool) -> list[str]:
+    def forget(self, which: Sequence[ColumnElement[bool]], metadata: Mapping[str, Any], *, dry_run: bool) -> list[str]:
         """Erase the memories for which all conditions hold, and vectors that no other memory needs; returns their ids.
 
-        Conditions are on `COLLECTED`.
+        Conditions are on `COLLECTED`; the memories' metadata must have all values of `metadata`, too.
         """
         columns = (MEMORIES.c.seq, MEMORIES.c.id, MEMORIES.c.collection_id, MEMORIES.c.text_hash)
+        columns += (MEMORIES.c.metadata,) if metadata else ()
         query = select(*columns).select_from(COLLECTED).where(*which).order_by(MEMORIES.c.seq)
         with self.database.read() if dry_run else self.database.write() as connection:
-            rows = connection.execute(query).all()
+            rows = [row for row in connection.execute(query) if not metadata or has_all(row.metadata, metadata)]
             if not dry_run:
                 self._erase(connection, rows)
         if rows and not dry_run:

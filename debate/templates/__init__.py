@@ -243,6 +243,10 @@ class Templates:
             if not (self.directory / name).is_file():  # the built-in one would be read in its place
                 raise TemplateError("is no file that can be read", file=self.directory / name)
 
+    def suits(self, name: str) -> bool:
+        """Whether their model can be asked with a template: a built-in set's was trained on the set alone."""
+        return self.directory is None or not _is_built_in(self.directory) or (self.directory / name).is_file()
+
     def path(self, name: str) -> Path:
         """The file that `name` is read from."""
         own = None if self.directory is None else self.directory / name

@@ -325,3 +325,24 @@ def test_a_thread_may_recall_while_another_adds() -> None:
         assert len({future.result()[0] for future in adding}) == 40
         assert all(len(future.result()) <= 8 for future in recalling)
         assert store.recall("a", "memory 7", k=1)[0].text == "memory 7"
+
+
+def test_memories_are_forgotten_by_their_metadata_in_all_collections(tmp_path: Path) -> None:
+    with MemoryStore(tmp_path / "m.sqlite", HashingEmbedder(), "exact") as store:
+        for name in ("a", "b"):
+            store.add(name, ["one", "two"], metadata={"taught_by": "first", "n": 1})
+            store.add(name, "three", metadata={"taught_by": "second", "n": 1})
+        assert len(store.forget("a", metadata={"taught_by": "first"}, dry_run=True)) == 2
+        assert len(store.forget(metadata={"taught_by": "first", "n": 1})) == 4
+        assert store.forget(metadata={"taught_by": "first"}) == []
+        assert store.collections() == {"a": 1, "b": 1}
+        assert store.verify().is_ok
+
+
+def test_many_memories_of_several_collections_are_added_at_once(tmp_path: Path) -> None:
+    with MemoryStore(tmp_path / "m.sqlite", HashingEmbedder(), "exact") as store:
+        ids = store.add_many(
+            [{"collection": name, "text": "salt", "kind": "episodic", "source": name} for name in "ab"]
+        )
+        assert ids == [*store.add("a", "salt", "a", "episodic"), *store.add("b", "salt", "b", "episodic")]
+        assert store.collections() == {"a": 1, "b": 1}

@@ -23,7 +23,7 @@ from debate.errors import StoreError
 from debate.memory.database import COLLECTIONS, MEMORIES, REBUILD, VECTORS, select_in
 from debate.memory.embedders.base import Embedder, Vectors
 from debate.memory.recall.request import RecallRequest
-from debate.memory.records import CAME_OF, EVIDENCE, canonical, evidence, origins, origins_of
+from debate.memory.records import CAME_OF, EVIDENCE, canonical, evidence, has_all, origins, origins_of
 from debate.sql.types import Json
 from debate.types import FloatArray
 
@@ -171,7 +171,8 @@ class Snapshot:
         if request.exclude_sources:
             allowed &= ~_among(columns.sources, request.exclude_sources)
         if request.metadata:
-            allowed &= np.fromiter((_has(each, request.metadata) for each in columns.details), bool, len(self))
+            found = (has_all(json.loads(each), request.metadata) for each in columns.details)
+            allowed &= np.fromiter(found, bool, len(self))
         allowed[self._came_of(its_origins)] = False
         return allowed
 
@@ -204,11 +205,6 @@ class Snapshot:
 def _among(column: Sequence[object], values: Sequence[object]) -> Mask:
     wanted = set(values)
     return np.fromiter((each in wanted for each in column), bool, len(column))
-
-
-def _has(details: str, wanted: Mapping[str, Any]) -> bool:
-    found: dict[str, Any] = json.loads(details)
-    return all(key in found and found[key] == value for key, value in wanted.items())
 
 
 _COLUMNS = tuple(
