@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from debate.evaluators.steps.evaluator import StepEvaluator
     from debate.evaluators.value import ValueEvaluator
     from debate.evaluators.vote import VoteEvaluator
+    from debate.loaded import load
     from debate.profiles import Component, Persona, Profile, load_profile
     from debate.types import Candidate, Failure, Judgment, Sampling, Scale, Task, Transcript, Turn, Usage
 
@@ -42,6 +43,7 @@ _MODULES = {
     "evaluators.steps.evaluator": "StepEvaluator",
     "evaluators.value": "ValueEvaluator",
     "evaluators.vote": "VoteEvaluator",
+    "loaded": "load",
     "profiles": "Component Persona Profile load_profile",
     "types": "Candidate Failure Judgment Sampling Scale Task Transcript Turn Usage",
 }
@@ -69,6 +71,7 @@ __all__ = [
     "Usage",
     "ValueEvaluator",
     "VoteEvaluator",
+    "load",
     "load_profile",
 ]
 

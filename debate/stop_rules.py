@@ -28,7 +28,14 @@ from debate.selection import ranks
 from debate.types import FloatArray, StopReason
 
 RuleName = Literal["cv", "ranking", "change", "spread", "rounds", "none"]
-_THRESHOLDS = {"cv": 0.1, "ranking": 0.0, "change": 0.05, "spread": 0.05, "rounds": 1.0, "none": 0.0}
+_THRESHOLDS: dict[RuleName, float] = {
+    "cv": 0.1,
+    "ranking": 0.0,
+    "change": 0.05,
+    "spread": 0.05,
+    "rounds": 1.0,
+    "none": 0.0,
+}
 _FORM = "give NAME or NAME=THRESHOLD: cv=0.1,over=agents, ranking, change=0.05, spread=0.05, rounds=2 or none"
 
 
@@ -59,9 +66,10 @@ class StopRule:
             ConfigError: for a text of another form, or a threshold that cannot work.
         """
         head, *more = text.strip().split(",")
-        name, equals, given = head.partition("=")
-        if name not in get_args(RuleName):
-            raise ConfigError(f"there is no rule {name!r}", field=where, hint=_FORM)
+        found, equals, given = head.partition("=")
+        if found not in get_args(RuleName):
+            raise ConfigError(f"there is no rule {found!r}", field=where, hint=_FORM)
+        name = cast("RuleName", found)
         if equals and name in ("ranking", "none"):
             raise ConfigError(f"{name} takes no threshold, got {text!r}", field=where, hint=_FORM)
         for part in more:

@@ -20,7 +20,7 @@ rules = st.one_of(
     st.sampled_from([StopRule.parse("ranking"), StopRule.parse("none")]),
     st.builds(StopRule, st.just("cv"), thresholds, st.sampled_from(get_args(Over))),
     st.builds(StopRule, st.sampled_from(["change", "spread"]), thresholds),
-    st.builds(lambda n: StopRule("rounds", float(n)), st.integers(1, 9)),
+    st.builds(StopRule, st.just("rounds"), st.integers(1, 9).map(float)),
 )
 
 

@@ -26,6 +26,7 @@ def test_the_wheel_holds_one_package_with_the_data_inside(tmp_path: Path) -> Non
         "debate/_data/memory/README.md",
         "debate/_data/templates/compact/debate/system.j2",
         "debate/bundled_judge/model/model.safetensors",
+        "debate/meta_evaluation/label_form.html",
     ):
         assert name in names
 

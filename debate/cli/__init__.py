@@ -21,7 +21,7 @@ from debate.errors import BackendError, BudgetExceededError, DebateError, InputE
 COMMAND_GROUPS = {
     "Run": ("run", "resume", "control", "workers", "fleet"),
     "Look": ("show", "export"),
-    "Judge the judge": ("agree", "label", "align", "stopping"),
+    "Judge the judge": ("agree", "compare", "label", "align", "fit", "stopping"),
     "Serve and set up": ("serve", "profiles", "doctor", "cache", "memory"),
 }
 """The commands as `--help` lists them, each in the module of its name: a function, or a group of its own."""

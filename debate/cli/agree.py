@@ -56,7 +56,19 @@ def agree(
 
 def page(found: TrustFigures) -> Iterator[RenderableType]:
     """The parts of the page, in the order in which they are read."""
-    for part in (_tasks, _choices, _components, _people, _habits, _rounds, _agents, _missing, _groups, _worst):
+    for part in (
+        _tasks,
+        _choices,
+        _components,
+        _control,
+        _people,
+        _habits,
+        _rounds,
+        _agents,
+        _missing,
+        _groups,
+        _worst,
+    ):
         yield from part(found)
 
 
@@ -143,6 +155,21 @@ def _components(found: TrustFigures) -> Iterator[RenderableType]:
     if whole:
         yield line(f"The judge has no component of the name {', '.join(whole)}: its whole score stands there.")
     yield line("Pairs: of one task, near scores counted as tied by a threshold from the other half of the tasks.")
+
+
+def _control(found: TrustFigures) -> Iterator[RenderableType]:
+    from debate.cli.console import line, section
+    from debate.cli.render_control import arms_table, remarks
+
+    if found.control is not None:
+        yield section("Debate, silent panel, one judge")
+        yield arms_table(found.control)
+        yield from map(line, remarks(found.control))
+        yield line("Here a tie counts in part, as right as a draw among the tied would be.")
+    elif found.debate is not None and found.rates.decided:
+        yield line(
+            f"Whether debating pays: `debate control {found.run}` asks the same agents as often in silence.", "dim"
+        )
 
 
 def _people(found: TrustFigures) -> Iterator[RenderableType]:

@@ -49,86 +49,85 @@ def execute(
     control: make its control afterwards, with the models that are loaded.
     trust: is asked about what the settings name, where they come from the run's folder.
     """
-    from debate.cli.control import print_figures
+    from debate.cli.render_control import print_figures
     from debate.cli.summary import print_summary
     from debate.evaluators.debate.control import check_has_control
     from debate.jobs.run import Run
     from debate.runtime.kept import kept_loaded
 
-    settings, evaluator, opened = open_recorded(settings, folder, trust)
+    opened = Opened.of(settings, folder, trust)
     if control:
-        check_has_control(evaluator)
+        check_has_control(opened.evaluator)
     job = Run(
         evalset=evalset,
         folder=folder,
-        evaluator=evaluator,
-        settings=settings,
+        evaluator=opened.evaluator,
+        settings=opened.settings,
         retry_failed=retry_failed,
         fork=fork,
         prepare=prepare,
     )
-    with kept_loaded(opened) if control else nullcontext(opened) as backends:
-        if (
-            done := work(job, backends, f"debate resume {folder}", model=model_name(settings, evaluator, opened))
-        ) is None:
+    with kept_loaded(opened.backends) if control else nullcontext(opened.backends) as backends:
+        done = _work(job, backends, f"debate resume {folder}", opened.model)
+        if done is None:
             return INTERRUPTED
         where, totals, progress = done
         if prepare:
             _say_how_to_work(where, totals)
             return DONE
         print_summary(where, totals, progress)
-        code = _exit_code(totals)
-        if control:
-            code = max(code, make_control(where, settings, evaluator, backends))
-            print_figures(where.path)
-        return code
+        if not control:
+            return _exit_code(totals)
+        code = make_control(where, replace(opened, backends=backends))
+        print_figures(where.path)
+        return max(code, _exit_code(totals))
 
 
-def make_control(
-    run: RunDirectory,
-    settings: RunSettings,
-    evaluator: Evaluator,
-    backends: Mapping[str, Backend],
-    *,
-    model: str = "",
-    retry_failed: bool = False,
-) -> int:
+def make_control(run: RunDirectory, opened: Opened, model: str = "", *, retry_failed: bool = False) -> int:
     """Make or continue the control of a run, and return the exit code.
 
     model: its name, where it is still to be loaded.
     """
     from debate.jobs.control import control_job
 
-    run = replace(run, store=settings.store or run.store)
-    job = control_job(run, evaluator, backends, settings, retry_failed=retry_failed)
-    if job.debated is not None and (left := job.debated.n_tasks - len(job.debated.tasks)):
+    run = replace(run, store=opened.settings.store or run.store)
+    job, left = control_job(run, opened.evaluator, opened.backends, opened.settings, retry_failed=retry_failed)
+    if left:
         say(f"{left:,} tasks have no debate yet: `debate control {run.path}` again covers them later", err=True)
-    done = work(job, backends, f"debate control {run.path}", model=model)
+    done = _work(job, opened.backends, f"debate control {run.path}", model)
     return INTERRUPTED if done is None else _exit_code(done[1])
 
 
-def open_recorded(
-    settings: RunSettings, folder: Path, trust: Trust | None
-) -> tuple[RunSettings, Evaluator, dict[str, Backend]]:
-    """The settings with what the run in the folder has recorded, and the evaluator and the models of them."""
-    if (recorded := RunDirectory.read(folder)) is not None:
-        settings = settings.with_methods_of(recorded.identity)
-    with nullcontext() if trust is None else trust.of(settings):
-        evaluator = settings.make_evaluator()
-        backends = settings.open_backends(evaluator)
-    if trust is not None:
-        trust.check_servers(settings, backends)
-    return settings, evaluator, backends
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """What settings describe: the evaluator, and the models, of which none is loaded."""
+
+    settings: RunSettings
+    evaluator: Evaluator
+    backends: Mapping[str, Backend]
+
+    @classmethod
+    def of(cls, settings: RunSettings, folder: Path, trust: Trust | None) -> Opened:
+        """Those of the settings, with what the run in the folder has recorded; `trust` as in `execute`."""
+        if (recorded := RunDirectory.read(folder)) is not None:
+            settings = settings.with_methods_of(recorded.identity)
+        with nullcontext() if trust is None else trust.of(settings):
+            evaluator = settings.make_evaluator()
+            backends = settings.open_backends(evaluator)
+        if trust is not None:
+            trust.check_servers(settings, backends)
+        return cls(settings, evaluator, backends)
+
+    @property
+    def model(self) -> str:
+        """The model that is to be loaded; empty where none is."""
+        return (self.settings.model or next(iter(self.backends))) if asks_models(self.evaluator) else ""
 
 
-def work(
-    job: Run, backends: Mapping[str, Backend], again: str, *, model: str
+def _work(
+    job: Run, backends: Mapping[str, Backend], again: str, model: str
 ) -> tuple[RunDirectory, Totals, Progress] | None:
-    """Do the work of a run with its progress shown; None where it was interrupted.
-
-    again: the command that goes on with it.
-    model: its name, where it is still to be loaded.
-    """
+    """Do the work of a run with its progress shown; None where it was interrupted, to go on by the command `again`."""
     from debate.cli.progress import Progress
 
     end_as_on_interrupt()
@@ -138,11 +137,6 @@ def work(
         except KeyboardInterrupt:
             progress.note(f"interrupted; run the same command again to continue, or: {again}")
             return None
-
-
-def model_name(settings: RunSettings, evaluator: Evaluator, backends: Mapping[str, Backend]) -> str:
-    """The model that is to be loaded; empty where none is."""
-    return (settings.model or next(iter(backends))) if asks_models(evaluator) else ""
 
 
 def _exit_code(totals: Totals) -> int:

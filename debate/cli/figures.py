@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 
 from rich.table import Table
 
 from debate.cli.console import line, table
 from debate.statistics import Estimate
+from debate.statistics.intervals import NOWHERE
 
 
 def percent(found: Estimate | float, *, sign: bool = False) -> str:
@@ -21,9 +23,10 @@ def number(found: Estimate | float, *, sign: bool = False) -> str:
 
 
 def _written(found: Estimate | float, factor: float, digits: int, sign: bool, unit: str) -> str:
-    value, ends, reason = found, (math.nan, math.nan), None
     if isinstance(found, Estimate):
         value, ends, reason = found.estimate, found.interval, found.reason
+    else:
+        value, ends, reason = found, NOWHERE, None
     if math.isnan(value):
         return f"- ({reason})" if reason else "-"
     text = f"{value * factor + 0.0:{'+' if sign else ''}.{digits}f}{unit}"
@@ -38,3 +41,10 @@ def figures(*rows: tuple[str, ...], headers: tuple[str, ...] = ("", "", "n"), ri
     for row in rows:
         made.add_row(*map(line, row))
     return made
+
+
+def unjoined(unknown: Sequence[str]) -> Iterator[str]:
+    """A line that counts the labels of tasks that the run does not have; none where there are none."""
+    if unknown:
+        shown = ", ".join(unknown[:3])
+        yield f"Labels of {len(unknown):,} tasks are left out, which the run does not have: {shown}."

@@ -67,13 +67,16 @@ def label(
     """
     if [sample is not None, join is not None, summary].count(True) != 1:
         raise ConfigError("give one of --sample N, --import FILE and --summary", field="debate label")
+    if html is not None and html.exists() and not force:
+        raise ConfigError("exists already", file=html, hint="--force replaces it")
     path = labels or folder / LABELS_FILE
     if summary:
         _summarize(folder, path if labels or path.exists() else None, passing, as_json=as_json)
     elif join is not None:
         _join(folder, path, join)
     else:
-        _label(folder, path, by or _login_name(), _Sample(sample or 0, seed, stratify or "", scores), html, force=force)
+        asked = _Sample(sample or 0, seed, stratify or "", scores)
+        _label(folder, path, by or _login_name(), asked, html)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +107,7 @@ def _join(folder: Path, path: Path, join: Path) -> None:
         say(f"  left out {len(unknown)}: the run has no such tasks, {', '.join(unknown[:3])} among them")
 
 
-def _label(folder: Path, path: Path, by: str, asked: _Sample, html: Path | None, *, force: bool) -> None:
+def _label(folder: Path, path: Path, by: str, asked: _Sample, html: Path | None) -> None:
     from debate.meta_evaluation.judged import read_run
     from debate.meta_evaluation.labeling import LabelFile, blind_items, draw_sample, is_answered, rating_of
 
@@ -116,23 +119,20 @@ def _label(folder: Path, path: Path, by: str, asked: _Sample, html: Path | None,
     left = {each: drawn for each, drawn in sample.items() if not is_answered(held.get(each, {}), rating)}
     items = blind_items(run, left, by)
     if items and html is not None:
-        _write_form(items, by, rating, html, folder, force)
+        _write_form(items, by, rating, html, folder)
     elif items:
         _ask_all(items, file, by, rating)
     held = file.of(by)
     n_done = sum(is_answered(held.get(each, {}), rating) for each in sample)
     say(f"{n_done} of {len(sample)} tasks are labeled by {by} in {path}.")
     if n_done:
-        say(f"`debate label {folder} --summary` says what the labels tell of the whole run.")
+        given = "" if path == folder / LABELS_FILE else f" --labels {path}"
+        say(f"`debate label {folder} --summary{given}` says what the labels tell of the whole run.")
 
 
-def _write_form(
-    items: Sequence[Item], by: str, rating: Rating | None, html: Path, folder: Path, *, force: bool
-) -> None:
+def _write_form(items: Sequence[Item], by: str, rating: Rating | None, html: Path, folder: Path) -> None:
     from debate.meta_evaluation.labeling import html_form
 
-    if html.exists() and not force:
-        raise ConfigError("exists already", file=html, hint="--force replaces it")
     write_text(html, html_form(items, by, rating))
     say(f"{html}: a form with {len(items)} tasks for {by}. Open it in a browser; it loads nothing.")
     say(f"`debate label {folder} --import FILE` takes the file that its download button saves.")
@@ -248,18 +248,20 @@ def _summarize(folder: Path, labels: Path | None, passing: float | None, *, as_j
 
 def render(found: CorrectedRun) -> Iterator[RenderableType]:
     """The figures of a run that labels of a sample corrected, for a console."""
-    drawn = f", drawn as many per {found.stratify}" if found.stratify else ", drawn at random"
+    how = f" by {found.stratify}" if found.stratify else ""
+    drawn = f", of tasks drawn at random{how}" if found.labeled < found.tasks else ""
     yield line(f"{found.labeled} of {found.tasks} tasks have a label{drawn}.")
     for stratum in found.strata:
         yield line(f"  {found.stratify} {stratum.name or '(none)'}: {stratum.labeled} of {stratum.tasks}")
     for warning in found.warnings:
         yield line(warning, "yellow")
-    made = table("", "judge alone", "labels alone", "PPI++", "Rogan-Gladen", right=range(1, 5))
+    made = table("", "judge", "labels", "PPI++", "Rogan-Gladen", right=range(1, 5))
     for each in found.figures:
         rate = each.rogan_gladen
         cells = (_number(each.judge), _number(each.ppi.labels_alone), _estimate(each.ppi), _estimate(rate))
         made.add_row(line(f"{each.name} {each.of}".strip()), *map(line, cells))
     yield made
+    yield line("The judge alone, the labels alone, and both together with intervals of 95 %.", "dim")
     reasons = {each.reason for figure in found.figures for each in (figure.ppi, figure.rogan_gladen) if each}
     yield from (line(f"-: {reason}.", "dim") for reason in sorted(reasons - {None}, key=str))
 
@@ -272,4 +274,4 @@ def _estimate(found: Estimate | None) -> str:
 
 
 def _number(value: float) -> str:
-    return "-" if math.isnan(value) else f"{value:.3f}"
+    return "-" if math.isnan(value) else f"{value:.2f}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,7 +10,6 @@ import typer
 
 if TYPE_CHECKING:
     from debate.meta_evaluation.stopping import Stopping, Trial
-    from debate.statistics import Mean
 
 _RULE = "Repeatable: cv=0.1,over=agents, ranking, change=0.05, spread=0.05, rounds=2 or none; by default a grid of all."
 _AGENTS = "Repeatable: also try the first so many agents alone, with each rule."
@@ -43,42 +43,37 @@ def stopping(
     if as_json:
         say(json.dumps(plain(found)))
         return
-    if run.unknown_labels:
-        say(
-            f"{len(run.unknown_labels)} labels are of tasks that the run does not have, such as {run.unknown_labels[0]}"
-        )
-    _print(found)
+    _print(found, run.unknown_labels)
 
 
-def _print(found: Stopping) -> None:
+def _print(found: Stopping, unknown: Sequence[str]) -> None:
     from debate.cli.console import line, open_console, table
+    from debate.cli.figures import unjoined
 
     is_labeled = found.labeled > 0
     measured = "right" if is_labeled else "same choice"
     headers = ("rule", "rounds", "tokens", "of all", measured, *(["difference"] if is_labeled else []))
     made = table(*headers, right=range(1, 6))
     for n, trial in enumerate((found.recorded, *found.trials)):
-        cells = _cells(trial, found, "as recorded" if n == 0 else trial.rule)
+        cells = _cells(trial, found, "as recorded" if n == 0 else trial.rule.removesuffix(",over=agents"))
         made.add_row(*map(line, cells), style="bold" if trial is found.cheapest else "")
     console = open_console()
     console.print(made)
-    for text in _notes(found):
+    for text in (*unjoined(unknown), *_notes(found)):
         console.print(line(text), soft_wrap=True)
 
 
 def _cells(trial: Trial, found: Stopping, name: str) -> tuple[str, ...]:
+    from debate.cli.figures import percent
+
     if trial.agents != found.recorded.agents:
-        name = f"first {trial.agents}: {name}{'' if trial.is_exact else ' *'}"
+        name = "own rule" if trial.rule == found.recorded.rule else name
+        name = f"first {trial.agents}: {name}{'' if trial.is_exact else '*'}"
     shown = trial.accuracy if found.labeled else trial.same_choice
-    difference = "" if trial is found.recorded else _points(trial.difference)
+    difference = "" if trial is found.recorded else percent(trial.difference, sign=True)
     more = "+" if trial.undecided else ""
-    tokens = (f"{trial.rounds:.2f}{more}", f"{trial.tokens:,.0f}{more}", f"{100 * trial.tokens_share:.0f}%{more}")
-    return name, *tokens, f"{100 * shown.estimate:.1f}%", *([difference] if found.labeled else [])
-
-
-def _points(difference: Mean) -> str:
-    low, high = (f"{100 * end:+.1f}" for end in difference.interval)
-    return f"{100 * difference.estimate:+.1f} [{low}, {high}]"
+    tokens = (f"{trial.rounds:.1f}{more}", f"{trial.tokens:,.0f}{more}", f"{100 * trial.tokens_share:.0f} %{more}")
+    return name, *tokens, percent(shown.estimate), *([difference] if found.labeled else [])
 
 
 def _notes(found: Stopping) -> list[str]:
@@ -89,7 +84,7 @@ def _notes(found: Stopping) -> list[str]:
     )
     notes = [
         f"{n:,} debated tasks, {by}; recorded under the rule {found.recorded.rule}, at most {found.rounds} rounds.",
-        "Tokens are those decoded per task. Differences are in points, with intervals of 95%.",
+        "Tokens are those decoded per task. Differences are in points, with intervals of 95 %.",
     ]
     if found.left_out:
         notes.append(f"{found.left_out:,} tasks have no debate and are left out.")
@@ -100,17 +95,22 @@ def _notes(found: Stopping) -> list[str]:
             f"+ up to {most:,} debates had been ended by the run's own rule first, so this is a lower bound; "
             "record a run with --convergence none to try it."
         )
+    if found.labeled and any(trial.difference.standard_error == 0 for trial in found.trials):
+        possible = min(100.0, 300 / found.labeled)
+        notes.append(f"Where no choice differs, a true difference of {possible:.1f} points is still possible (3 / n).")
     if not all(trial.is_exact for trial in trials):
         notes.append("* from the second round on, these agents had heard those that are left out.")
     return [*notes, _recommended(found)]
 
 
 def _recommended(found: Stopping) -> str:
+    from debate.cli.figures import percent
+
     best = found.cheapest
     if best is None:
         return "No debate has a choice, so no rule can be recommended."
     panel = "" if best.agents == found.recorded.agents else f" with the first {best.agents} agents"
     what = "right" if found.labeled else "as the recorded debates choose"
     name = "the debates as recorded" if best is found.recorded else f"{best.rule}{panel}"
-    chosen = f"Cheapest within one point of the best ({100 * found.best:.1f}% {what}): {name}, "
-    return f"{chosen}{100 * best.tokens_share:.0f}% of the tokens. It was chosen on these tasks: check it on others."
+    chosen = f"Cheapest within one point of the best ({percent(found.best)} {what}): {name}, "
+    return f"{chosen}{100 * best.tokens_share:.0f} % of the tokens. It was chosen on these tasks: check it on others."

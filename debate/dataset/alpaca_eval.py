@@ -72,8 +72,7 @@ def _label(record: Record) -> Mapping[str, Any]:
         record.refuse(f"must be a number from 1 to 2, or 0, got {preference!r}", "preference")
     if preference in (0, 1.5):
         return TIE
-    winner = int(preference > 1.5)
-    return {"best": winner, "label": {"kind": "pairwise", "winner": winner, "preference": preference}}
+    return {"best": int(preference > 1.5), "preference": preference}
 
 
 ALPACA_EVAL = Format(alpaca_eval, ("instruction output", "instruction output_1 output_2"), "files")

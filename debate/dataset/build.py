@@ -26,8 +26,8 @@ from debate.errors import TaskError
 from debate.hashing import digest
 from debate.types import Candidate, Task
 
-TIE: Mapping[str, Any] = {"label": {"kind": "pairwise", "winner": "tie"}}
-"""The metadata of a pair of which neither is better."""
+TIE: Mapping[str, Any] = {"ranking": [1, 1]}
+"""The label of a pair of which neither is better."""
 
 
 class LocatedTask(NamedTuple):

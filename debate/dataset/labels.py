@@ -176,7 +176,8 @@ def read_labels(file: Path, names: Mapping[str, Names]) -> Joined:
 def _with_cells(record: Record) -> Record:
     if record.file.suffix.lower() not in TABLES:
         return record
-    return replace(record, data={**record.data, **{key: record.cell(key) for key in LABELS & record.data.keys()}})
+    keys = {*LABELS, "drawn"} & record.data.keys()
+    return replace(record, data={**record.data, **{key: record.cell(key) for key in keys}})
 
 
 def _together(records: Sequence[Record], names: Names) -> Labels:
@@ -264,7 +265,7 @@ def _opinion(record: Record, names: Names) -> Opinion:
         scores=_scores(record, names) if "scores" in given else {},
         by=record.optional_text("by") or "",
         at=record.optional_text("at") or "",
-        drawn=_drawn(record),
+        drawn=_drawn(record) if given else None,
     )
     if opinion.best and opinion.ranking is not None and opinion.best != replace(opinion, best=()).choice:
         record.refuse(f"contradicts the ranking {record.data['ranking']}", "best", "give one of the two")
@@ -292,8 +293,8 @@ def _scores(record: Record, names: Names) -> dict[str, FloatArray]:
 
 
 def _drawn(record: Record) -> Drawn | None:
-    if record.data.get("drawn") in (None, ""):
-        return None
+    if not isinstance(record.data.get("drawn"), dict):
+        return None  # in metadata the word may stand for anything
     given = record.mapping("drawn")
     seed, size, of = (_whole(given, key) for key in ("seed", "size", "of"))
     stratify, stratum = (given.optional_text(key) or "" for key in ("stratify", "stratum"))

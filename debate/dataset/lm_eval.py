@@ -19,17 +19,17 @@ def lm_eval(first: Iterator[Record], files: Sequence[RecordFile]) -> Iterator[Lo
     """`doc_id`, `arguments` and `resps`; every response is a candidate, as the model gave it.
 
     Where a task has several filters, lm-eval logs every document once for each, with the same responses: these lines
-    are one task. `target` and the metrics that each file gives, {filter: {metric: value}}, go into the metadata; the
-    judges see neither. All files are held in memory.
+    are one task. `target` and the metrics go into the metadata; the judges see neither. A metric is a component of the
+    label `scores`, by its name, and after a comma that of the filter where it has one. Where a model gave a document
+    several responses, they have no scores of their own. All files are held in memory.
     """
     others = Answers(files, _documents)
     for name, document in _documents(first).items():
         record = document[0]
         found = [document, *others.take(name, record, f"sample of document {name!r},")]
-        candidates = [candidate for each in found for candidate in _candidates(each[0])]
-        scores = [{"generator": _model(each[0]), "metrics": metrics} for each in found if (metrics := _metrics(each))]
-        label = {"label": {"kind": "metrics", "scores": scores}} if scores else {}
-        yield located_task(record, _asked(record), candidates, name, {**record.among("target"), **label})
+        said = [(_candidates(each[0]), _metrics(each)) for each in found]
+        candidates = [candidate for several, _ in said for candidate in several]
+        yield located_task(record, _asked(record), candidates, name, {**record.among("target"), **_scores(said)})
     for document in others.left_over():
         document[0].refuse("is a sample of no document of the eval set", "doc_id")
 
@@ -46,15 +46,26 @@ def _documents(samples: Iterable[Record]) -> dict[str, _Document]:
     return known
 
 
-def _metrics(document: _Document) -> dict[str, dict[str, Any]]:
-    """The numbers that the samples name as metrics, by filter."""
-    found: dict[str, dict[str, Any]] = {}
+def _metrics(document: _Document) -> dict[str, float]:
+    """The numbers that the samples name as metrics."""
+    found: dict[str, float] = {}
     for sample in document:
         names = sample.texts("metrics") if sample.data.get("metrics") else []
-        values = {name: sample.data[name] for name in names if isinstance(sample.data.get(name), int | float)}
-        if values:
-            found[sample.optional_text("filter") or "none"] = values
+        filter_name = sample.optional_text("filter") or "none"
+        for name in names:
+            if isinstance(value := sample.data.get(name), int | float):
+                found[name if filter_name == "none" else f"{name},{filter_name}"] = +value  # of a truth value, a number
     return found
+
+
+def _scores(said: Sequence[tuple[list[Candidate], dict[str, float]]]) -> dict[str, Any]:
+    """The label of the candidates of several models, with the metrics of each model."""
+    components = dict.fromkeys(name for several, metrics in said if len(several) == 1 for name in metrics)
+    scores = {
+        name: [metrics.get(name) if len(several) == 1 else None for several, metrics in said for _ in several]
+        for name in components
+    }
+    return {"scores": scores} if scores else {}
 
 
 def _model(sample: Record) -> str:

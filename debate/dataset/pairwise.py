@@ -5,15 +5,16 @@ Positions are as in the file: in these sets the better response stands now here,
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from debate.dataset.build import TIE, Format, LocatedTask, located_task, with_input
+from debate.dataset.labels import labels_of
 from debate.dataset.records import Record
 from debate.types import Candidate
 
 _JUDGED: Mapping[str, Mapping[str, Any]] = {"A>B": {"best": 0}, "B>A": {"best": 1}, "A=B": TIE}
+_VOTES: Sequence[Mapping[str, Any]] = (TIE, {"best": 0}, {"best": 1})
 
 
 def judge_bench(records: Iterator[Record]) -> Iterator[LocatedTask]:
@@ -39,14 +40,15 @@ def llmbar(records: Iterator[Record]) -> Iterator[LocatedTask]:
 def pandalm(records: Iterator[Record]) -> Iterator[LocatedTask]:
     """`instruction`, `input`, `response1`, `response2`, and the votes of `annotator1`, ... (0 is a tie, 1, 2).
 
-    `metadata.label` holds the votes as they are and the `winner`, which has most of them: 0, 1, "tie", or null where
-    no choice has more than half. `metadata.best` is the winner where that is a candidate.
+    Each annotator's vote stands in `metadata.votes`; what more than half of them chose, where that is a candidate, in
+    `metadata.best`.
     """
     for record in records:
         pair = [Candidate(record.text(f"response{n}"), generator=model) for n, model in enumerate(_models(record), 1)]
-        votes = [record.whole(key, 0, 1, 2) for key in sorted(record.data) if key.startswith("annotator")]
+        people = sorted(key for key in record.data if key.startswith("annotator"))
+        votes = [{"by": who, **_VOTES[record.whole(who, 0, 1, 2)]} for who in people]
         x = with_input(record.text("instruction"), record.optional_text("input"))
-        metadata = {**record.among("motivation_app", "cmp_key"), **_majority(votes)}
+        metadata = {**record.among("motivation_app", "cmp_key"), **_labels(votes)}
         yield located_task(record, x, pair, record.optional_text("idx"), metadata)
 
 
@@ -56,13 +58,9 @@ def _models(record: Record) -> list[str] | list[None]:
     return models if len(models) == 2 else [None, None]
 
 
-def _majority(votes: list[int]) -> dict[str, Any]:
-    if not votes:
-        return {}
-    choice, count = Counter(votes).most_common(1)[0]
-    winner = None if 2 * count <= len(votes) else choice - 1 if choice else "tie"
-    label = {"label": {"kind": "votes", "votes": votes, "winner": winner}}
-    return {**label, "best": winner} if isinstance(winner, int) else label
+def _labels(votes: list[dict[str, Any]]) -> dict[str, Any]:
+    best = labels_of({"votes": votes}, [(None, None)] * 2).together.best
+    return {**({"votes": votes} if votes else {}), **({"best": best[0]} if best else {})}
 
 
 def chat_eval(records: Iterator[Record]) -> Iterator[LocatedTask]:

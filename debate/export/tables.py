@@ -30,11 +30,11 @@ _FORMULA = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
 _PLACE = ("run", "task", "member")
 _FOUND = ("best", "selected", "right", "tied", "scores", "p_best", "scale", "margin", "cv", "rounds", "stop_reason")
 _USAGE = ("prompt_tokens", "cached_tokens", "completion_tokens", "calls")
-_TASKS = ("run", "task", "group", "evaluator", "status", "error", *_FOUND, *_USAGE)
+TASK_COLUMNS = ("run", "task", "group", "evaluator", "status", "error", *_FOUND, *_USAGE)
 _READ = ("spread", "probabilities", "mass")
-_SCORES = (*_PLACE, "round", "agent", "candidate", "generator", "component", "score", *_READ, "comment", "reason")
+SCORE_COLUMNS = (*_PLACE, "round", "agent", "candidate", "generator", "component", "score", *_READ, "comment", "reason")
 _FAILURE = ("abstained", "failure_reason", "failure_message", "invalid_replies", "escaped_special_tokens")
-_TURNS = (*_PLACE, "position", "round", "agent", "shown", "overall", "comments", *_FAILURE, "memories")
+TURN_COLUMNS = (*_PLACE, "position", "round", "agent", "shown", "overall", "comments", *_FAILURE, "memories")
 
 
 def write_tasks(results: Results, path: Path, run: str) -> ExportSummary:
@@ -45,7 +45,12 @@ def write_tasks(results: Results, path: Path, run: str) -> ExportSummary:
     round. `p_best` is the probability of each candidate being the best, where scores were read out. `rounds` counts how
     many were run.
     """
-    return _write((_task_row(task, each, run) for task, each in results), path, _TASKS)
+    return _write(task_rows(results, run), path, TASK_COLUMNS)
+
+
+def task_rows(results: Results, run: str) -> Iterator[Row]:
+    """The rows of `write_tasks`."""
+    return (_task_row(task, each, run) for task, each in results)
 
 
 def _task_row(task: Task, evaluation: Evaluation, run: str) -> Row:
@@ -87,8 +92,12 @@ def write_scores(results: Results, path: Path, run: str) -> ExportSummary:
     The `reason` of a cell without a score is that of the failure, `abstained`, `not_shown` where the agent did not see
     the candidate, or `label_mass` where the model gave the labels too little of its probability.
     """
-    rows = (row for place, task, each in _evaluations(results, run) for row in _score_rows(place, task, each))
-    return _write(rows, path, _SCORES)
+    return _write(score_rows(results, run), path, SCORE_COLUMNS)
+
+
+def score_rows(results: Results, run: str) -> Iterator[Row]:
+    """The rows of `write_scores`."""
+    return (row for place, task, each in _evaluations(results, run) for row in _score_rows(place, task, each))
 
 
 def write_turns(results: Results, path: Path, run: str) -> ExportSummary:
@@ -96,8 +105,12 @@ def write_turns(results: Results, path: Path, run: str) -> ExportSummary:
 
     `abstained` counts the cells from which the agent abstained.
     """
-    rows = (row for place, _, each in _evaluations(results, run) for row in _turn_rows(place, each))
-    return _write(rows, path, _TURNS)
+    return _write(turn_rows(results, run), path, TURN_COLUMNS)
+
+
+def turn_rows(results: Results, run: str) -> Iterator[Row]:
+    """The rows of `write_turns`."""
+    return (row for place, _, each in _evaluations(results, run) for row in _turn_rows(place, each))
 
 
 def _evaluations(results: Results, run: str) -> Iterator[tuple[Row, Task, Evaluation]]:

@@ -27,8 +27,8 @@ def control_job(
     settings: RunSettings,
     *,
     retry_failed: bool = False,
-) -> Run:
-    """What makes the control of the tasks that are evaluated so far, or goes on with it.
+) -> tuple[Run, int]:
+    """What makes the control of the tasks that are evaluated so far, or goes on with it; and how many are left.
 
     Args:
         run: the run of debates.
@@ -51,10 +51,11 @@ def control_job(
         raise RunMismatchError(problem, hint=hint)
     where = {"run": f"{run.name}/{CONTROL_FOLDER}", "store": settings.store or run.store}
     control_of = {"run": run.name, "identity": digest(identity)}
-    return Run(
+    job = Run(
         evalset=debated,
         folder=run.control,
         evaluator=ControlEvaluator.of(evaluator, debated.rounds_of, control_of),
         settings=settings.model_copy(update=where),
         retry_failed=retry_failed,
     )
+    return job, debated.n_tasks - len(debated.tasks)

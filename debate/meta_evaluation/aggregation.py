@@ -15,7 +15,7 @@ import numpy as np
 from debate.convergence import Over
 from debate.meta_evaluation.judged import Judged, JudgedRun
 from debate.scoring.tensor import Method, normalize_tensor
-from debate.selection import argmax, tied_best
+from debate.selection import level_ties
 from debate.stop_rules import StopRule
 from debate.types import FloatArray
 
@@ -109,5 +109,5 @@ def debates_of(task: Judged) -> tuple[Judged, ...]:
 
 def choice_of(scores: FloatArray) -> tuple[int, ...]:
     """The candidates with the highest score, (J,) -> their indices; empty where nothing is scored."""
-    first = argmax(scores)
-    return () if first is None else tied_best(scores) or (first,)
+    leveled = level_ties(scores)
+    return tuple(np.flatnonzero(leveled == np.fmax.reduce(leveled, initial=-np.inf)).tolist())

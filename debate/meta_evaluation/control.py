@@ -147,8 +147,8 @@ class Control:
         return debate, silent, judge
 
     @property
-    def _spent(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Turns, decoded tokens and prompt tokens of each way of judging, on average over the tasks, (3,) each."""
+    def _spent(self) -> tuple[list[float], list[float], list[float]]:
+        """Turns, decoded tokens and prompt tokens of each way of judging, on average over the tasks."""
         debates, silent = (
             np.array([_spent(task) for task in tasks], dtype=np.float64).reshape(-1, 3)  # (n, 3)
             for tasks in (self.debates, self.silent)
@@ -156,7 +156,8 @@ class Control:
         first = np.array([len(debates_of(task)) for task in self.silent])  # (n,), turns
         judge = silent * (first / np.maximum(silent[:, 0], 1))[:, None]  # (n, 3)
         n_tasks = max(len(first), 1)
-        return debates.sum(axis=0) / n_tasks, silent.sum(axis=0) / n_tasks, judge.sum(axis=0) / n_tasks
+        debate, panel, first_turn = ((each.sum(axis=0) / n_tasks).tolist() for each in (debates, silent, judge))
+        return debate, panel, first_turn
 
 
 def read_control(run: JudgedRun) -> Control | None:
@@ -192,7 +193,11 @@ def read_control(run: JudgedRun) -> Control | None:
 def _is_equal_budget(debate: Judged, silent: Judged) -> bool:
     """Whether both took as many turns; a silent panel whose model failed has taken fewer."""
     ends = {each.stop_reason for each in debates_of(silent)}
-    return len(debate.turns) == len(silent.turns) or bool(ends & {"failed", "time_budget"})
+    return _n_turns(debate) == _n_turns(silent) or bool(ends & {"failed", "time_budget"})
+
+
+def _n_turns(task: Judged) -> int:
+    return sum(len(each.turns) for each in debates_of(task))
 
 
 def _first_turn(tensor: FloatArray, agent: int) -> FloatArray:
@@ -213,7 +218,7 @@ def _share_right(choice: tuple[int, ...], best: tuple[int, ...]) -> float:
 
 
 def _spent(task: Judged) -> tuple[int, int, int]:
-    return len(task.turns), task.usage.completion_tokens, task.usage.prompt_tokens
+    return _n_turns(task), task.usage.completion_tokens, task.usage.prompt_tokens
 
 
 def _accuracy(right: FloatArray, choices: Choices, ids: Sequence[str], confidence: float) -> tuple[Mean, float]:

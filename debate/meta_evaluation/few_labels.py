@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -95,30 +95,27 @@ def corrected(run: JudgedRun, passing: float | None = None) -> CorrectedRun:
     - passes: the share with a mean of people's scores of at least `passing`.
     """
     drawn = {task.task_id: found for task in run.tasks if (found := _drawn(task.labels)) is not None}
-    is_scored = any(task.labels.together.scores for task in run.tasks)
-    tasks = eligible(run.tasks, is_scored=is_scored)
-    n_known = sum(map(bool, (task.labels for task in tasks)))
-    if n_known < len(tasks) or not tasks:
+    tasks = eligible(run.tasks, is_scored=any(task.labels.together.scores for task in run.tasks))
+    n_known = sum(bool(task.labels) for task in tasks)
+    if n_known < len(tasks):
         tasks = [task if task.task_id in drawn else _unlabeled(task) for task in tasks]
-    labeled = [task for task in tasks if task.labels]
-    keys = sorted({each.stratify for each in drawn.values()} - {""})
-    names = strata_of(tasks, keys[0] if keys else "")
-    sizes, known = Counter(names.values()), Counter(names[task.task_id] for task in labeled)
+    key = max((each.stratify for each in drawn.values()), default="")
+    strata = strata_of(tasks, key)
+    sizes, known = Counter(strata.values()), Counter(strata[task.task_id] for task in tasks if task.labels)
     result = CorrectedRun(
         tasks=len(tasks),
-        labeled=len(labeled),
-        not_drawn=n_known - len(labeled),
+        labeled=known.total(),
+        not_drawn=n_known - known.total(),
         skipped=_skipped(tasks, drawn),
-        stratify=keys[0] if keys else "",
-        strata=tuple(Stratum(name, sizes[name], known[name]) for name in sorted(sizes)) if keys else (),
+        stratify=key,
+        strata=tuple(Stratum(name, sizes[name], known[name]) for name in sorted(sizes)) if key else (),
         figures=(),
-        reason=_reason(n_known, len(labeled), keys),
+        reason=_reason(n_known, known.total(), {each.stratify for each in drawn.values()} - {""}),
     )
     if result.reason:
         return result
-    return replace(
-        result, figures=tuple(_figures(tasks, names, passing)), warnings=tuple(_warnings(result, drawn, run))
-    )
+    figures, warnings = tuple(_figures(tasks, strata, passing)), tuple(_warnings(result, drawn, run))
+    return replace(result, figures=figures, warnings=warnings)
 
 
 def _drawn(labels: Labels) -> Drawn | None:
@@ -129,24 +126,23 @@ def _unlabeled(task: Judged) -> Judged:
     return replace(task, labels=Labels(Opinion(len(task.scores))))
 
 
-def _reason(n_known: int, n_labeled: int, keys: Sequence[str]) -> str | None:
+def _reason(n_known: int, n_labeled: int, keys: Collection[str]) -> str | None:
     if not n_known:
         return "no task has a label"
     if not n_labeled:
         return "no label says how its task was drawn, and figures for the whole run take a random sample"
     if len(keys) > 1:
-        return f"samples were stratified by different keys: {', '.join(keys)}"
+        return f"samples were stratified by different keys: {', '.join(sorted(keys))}"
     return None
 
 
 def _skipped(tasks: Sequence[Judged], drawn: Mapping[str, Drawn]) -> int:
     """How many tasks came before the last labeled one in the order of their draw, and have no label."""
     skipped: set[str] = set()
-    for seed, key in {(each.seed, each.stratify) for each in drawn.values()}:
+    for seed, key in {(each.seed, each.stratify) for each in drawn.values() if each.of == len(tasks)}:
         order = draw(strata_of(tasks, key), seed)
         own = {name for name, each in drawn.items() if (each.seed, each.stratify) == (seed, key)}
-        last = max((n for n, name in enumerate(order) if name in own), default=-1)
-        skipped.update(order[:last])
+        skipped.update(order[: max((n for n, name in enumerate(order) if name in own), default=0)])
     return len(skipped - drawn.keys())
 
 
@@ -166,57 +162,41 @@ def _warnings(found: CorrectedRun, drawn: Mapping[str, Drawn], run: JudgedRun) -
 # ---- figures
 
 
-@dataclass(frozen=True, slots=True)
-class _Series:
-    """What people and the judge say of one thing, per task that it is about; (n,) each.
-
-    people: NaN without a label. judge: without NaN. strata: of the tasks. is_rate: whether both say yes or no.
-    """
-
-    name: str
-    of: str
-    people: FloatArray
-    judge: FloatArray
-    strata: tuple[str, ...]
-    is_rate: bool
-
-
 def _figures(tasks: Sequence[Judged], strata: Mapping[str, str], passing: float | None) -> Iterator[Figure]:
     """Every figure that the labels allow."""
-
-    def figure(name: str, of: str, pick: Pick, people: Said, judge: Said, *, is_rate: bool = False) -> Iterator[Figure]:
+    picks = _generators(tasks)
+    asked: list[tuple[str, str, Pick, Said, Said]] = [("accuracy", "", _if_several, _right, _sure)]
+    asked += [("wins", of, pick, _wins, _won) for of, pick in picks.items()]
+    subjects: dict[str, Pick] = {"selected": _selected, **picks}
+    for name in sorted({name for task in tasks for name in task.labels.together.scores}):
+        scores = partial(_people_score, name), partial(_judge_score, name)
+        asked.append(
+            (f"mean {name}", "all candidates", _any, partial(_mean_of, scores[0]), partial(_mean_of, scores[1]))
+        )
+        asked += [(f"mean {name}", of, pick, *scores) for of, pick in subjects.items()]
+    if passing is not None:
+        passes = partial(_people_pass, passing), partial(_judge_passes, passing)
+        asked += [("passes", of, pick, *passes) for of, pick in subjects.items()]
+    for name, of, pick, people, judge in asked:
         rows = [(task, j) for task in tasks if (j := pick(task)) is not None]
         said, judged = (np.array([each(task, j) for task, j in rows], dtype=np.float64) for each in (people, judge))
         if not np.isnan(said).all():
-            parts = tuple(strata[task.task_id] for task, _ in rows)
-            yield _figure(_Series(name, of, said, _filled(judged, is_rate=is_rate), parts, is_rate))
-
-    picks = _generators(tasks)
-    components = sorted({name for task in tasks for name in task.labels.together.scores})
-    yield from figure("accuracy", "", _if_several, _right, _sure)
-    for of, pick in picks.items():
-        yield from figure("wins", of, pick, _wins, _won, is_rate=True)
-    for name in components:
-        whole = partial(_mean_of, partial(_people_score, name)), partial(_mean_of, partial(_judge_score, name))
-        yield from figure(f"mean {name}", "all candidates", _any, *whole)
-        for of, pick in {"selected": _selected, **picks}.items():
-            yield from figure(f"mean {name}", of, pick, partial(_people_score, name), partial(_judge_score, name))
-    if passing is not None and components:
-        for of, pick in {"selected": _selected, **picks}.items():
-            passes = partial(_people_pass, passing), partial(_judge_passes, passing)
-            yield from figure("passes", of, pick, *passes, is_rate=True)
+            is_rate = name in ("wins", "passes")
+            yield _figure(name, of, said, _filled(judged, is_rate), [strata[task.task_id] for task, _ in rows], is_rate)
 
 
-def _figure(series: _Series) -> Figure:
-    ppi = ppi_mean_by_strata(series.people, series.judge, series.strata)
-    rate = _corrected_rate(series) if series.is_rate else None
-    return Figure(series.name, series.of, float(series.judge.mean()), ppi, rate)
+def _figure(name: str, of: str, people: FloatArray, judge: FloatArray, strata: Sequence[str], is_rate: bool) -> Figure:
+    """One figure.
+
+    people: (n,), NaN without a label. judge: (n,), without NaN. is_rate: whether both say yes or no.
+    """
+    rate = _corrected_rate(people, judge, len(set(strata)) > 1) if is_rate else None
+    return Figure(name, of, float(judge.mean()), ppi_mean_by_strata(people, judge, strata), rate)
 
 
-def _corrected_rate(series: _Series) -> Estimate:
-    judge = series.judge
-    failed, passed = judge[series.people == 0], judge[series.people == 1]
-    if len(set(series.strata)) > 1:
+def _corrected_rate(people: FloatArray, judge: FloatArray, is_stratified: bool) -> Estimate:
+    failed, passed = judge[people == 0], judge[people == 1]
+    if is_stratified:
         return Estimate(math.nan, NOWHERE, judge.size, "Rogan-Gladen takes a sample that is not stratified")
     if not failed.size or not passed.size:
         return Estimate(math.nan, NOWHERE, judge.size, f"people say {'no' if failed.size else 'yes'} of every task")
@@ -224,7 +204,7 @@ def _corrected_rate(series: _Series) -> Estimate:
     return rogan_gladen(float(judge.mean()), judge.size, specificity, failed.size, sensitivity, passed.size)
 
 
-def _filled(judged: FloatArray, *, is_rate: bool) -> FloatArray:
+def _filled(judged: FloatArray, is_rate: bool) -> FloatArray:
     """What the judge says, with "no" or the mean where it says nothing: a failed judgment is no reason to drop a label.
 
     Any value that labels do not decide leaves the figures right.
@@ -252,7 +232,8 @@ def _selected(task: Judged) -> int | None:
 def _generators(tasks: Sequence[Judged]) -> dict[str, Pick]:
     """The most frequent generators that wrote one candidate of a task, each with its candidate."""
     counts = Counter(name for task in tasks for name in set(task.generators) - {""} if task.generators.count(name) == 1)
-    return {name: partial(_candidate_by, name) for name, n in counts.most_common(_MOST_GENERATORS) if n > 1}
+    frequent = sorted((name for name, n in counts.items() if n > 1), key=lambda name: (-counts[name], name))
+    return {name: partial(_candidate_by, name) for name in frequent[:_MOST_GENERATORS]}
 
 
 def _candidate_by(name: str, task: Judged) -> int | None:
@@ -262,13 +243,16 @@ def _candidate_by(name: str, task: Judged) -> int | None:
 # ---- what people and the judge say of it
 
 
+def _best(labels: Labels) -> tuple[int, ...] | None:
+    """The candidates that people call best; all of them where people do not agree, None where they call none."""
+    everyone = tuple(range(labels.together.n_candidates))
+    return labels.together.choice or (everyone if any(vote.choice for vote in labels.votes) else None)
+
+
 def _right(task: Judged, _: int) -> float:
-    if not task.labels:
+    if (best := _best(task.labels)) is None:
         return math.nan
-    best = task.labels.together.choice
-    if not best or len(best) == len(task.scores):
-        return 0.5
-    return float(verdict(task.choice, best) == "right")
+    return 0.5 if len(best) == len(task.scores) else float(verdict(task.choice, best) == "right")
 
 
 def _sure(task: Judged, _: int) -> float:
@@ -276,8 +260,8 @@ def _sure(task: Judged, _: int) -> float:
 
 
 def _wins(task: Judged, j: int) -> float:
-    best = task.labels.together.choice
-    return float(j in best and len(best) < len(task.scores)) if task.labels else math.nan
+    best = _best(task.labels)
+    return math.nan if best is None else float(j in best and len(best) < len(task.scores))
 
 
 def _won(task: Judged, j: int) -> float:

@@ -18,6 +18,7 @@ from debate.dataset.labels import Labels, labels_of, read_labels
 from debate.errors import InputError
 from debate.evaluation import Evaluation, from_plain, verdict
 from debate.jobs.run_directory import RunDirectory
+from debate.store.serialization import content_hash
 from debate.types import FloatArray, Names, Scale, Task, Usage, Verdict
 
 
@@ -62,6 +63,7 @@ class Judged:
         order_agreement: for a balanced debate, whether both orders chose alike.
         usage: tokens and calls.
         members: the evaluations this one was made from, as for a balanced debate.
+        content: a hash of what the task asks, by which two runs know that a task is the same.
     """
 
     task_id: str
@@ -83,6 +85,7 @@ class Judged:
     order_agreement: bool | None
     usage: Usage
     members: tuple[Judged, ...] = ()
+    content: str = ""
 
     @property
     def group(self) -> str:
@@ -174,6 +177,7 @@ def as_judged(task_id: str, task: Mapping[str, Any], data: Mapping[str, Any], la
         generators=tuple(each["generator"] or "" for each in candidates),
         lengths=np.array([len(each["text"]) for each in candidates], dtype=np.float64),  # (J,)
         members=tuple(as_judged(task_id, task, member, labels) for member in data["members"]),
+        content=content_hash(task),
         **_said(data),
     )
 

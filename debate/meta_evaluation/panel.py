@@ -155,7 +155,7 @@ def _first_shown(tasks: Sequence[Judged], aggregation: Aggregation) -> Mean:
     orders = [{turn.agent: turn.order for turn in debate.turns} for _, debate in debates]
     found: list[tuple[float, float, int]] = []
     for i in sorted({agent for order in orders for agent in order if agent >= 0}):
-        scores = aggregation.scores_of([debate for _, debate in debates], _of_agent(lambda tensor: tensor, i))
+        scores = aggregation.scores_of([debate for _, debate in debates], _of_agent(_whole, i))
         for (n, debate), order, each in zip(debates, orders, scores, strict=True):
             if i in order:
                 wanted = decided(tasks[n]) or range(len(debate.scores))
@@ -194,7 +194,7 @@ def debate_figures(tasks: Sequence[Judged], aggregation: Aggregation) -> DebateF
     if not tasks:
         return None
     names = max((debate.agents for task in tasks for debate in debates_of(task)), key=len)
-    first, last, whole = (_right(tasks, aggregation, part) for part in (_first, _last, lambda tensor: tensor))
+    first, last, whole = (_right(tasks, aggregation, part) for part in (_first, _last, _whole))
     agents = [[_right(tasks, aggregation, _of_agent(part, i)) for i in range(len(names))] for part in (_first, _last)]
     firsts, lasts = (np.stack(each, axis=1) for each in agents)  # (n, I) each
     is_long = np.array([_rounds(task) > 1 for task in tasks])
@@ -217,6 +217,10 @@ def _first(tensor: FloatArray) -> FloatArray:
 
 def _last(tensor: FloatArray) -> FloatArray:
     return tensor[-1:]
+
+
+def _whole(tensor: FloatArray) -> FloatArray:
+    return tensor
 
 
 def _of_agent(part: Part, i: int) -> Part:
@@ -272,4 +276,4 @@ def _conformity(tasks: Sequence[Judged]) -> Mean:
                 after.append(cells[1:].reshape(-1, n_agents))
                 where.append(np.full(len(before[-1]), float(n)))
     kept = slice(1 if len(before) > 1 else 0, None)
-    return conformity(*(np.concatenate(each[kept]) for each in (before, after, where)))
+    return conformity(np.concatenate(before[kept]), np.concatenate(after[kept]), np.concatenate(where[kept]))

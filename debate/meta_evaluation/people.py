@@ -211,7 +211,7 @@ def base_rates(tasks: Sequence[Judged]) -> BaseRates:
     return BaseRates(
         labeled=len(labeled),
         decided=len(known),
-        tied=sum(len(task.labels.together.choice) == len(task.scores) for task in several),
+        tied=sum(is_compared(task) and not decided(task) for task in several),
         split=sum(not task.labels.together.choice for task in several),
         single=len(labeled) - len(several),
         chance=_mean([len(best) / len(task.scores) for task, best in known]),
@@ -221,21 +221,31 @@ def base_rates(tasks: Sequence[Judged]) -> BaseRates:
     )
 
 
-def choices(tasks: Sequence[Judged], rates: BaseRates) -> Choices | None:
+def choices(tasks: Sequence[Judged]) -> Choices | None:
     """The judge's choices against those of people; None where people compare no candidates."""
-    compared = [task for task in tasks if len(task.scores) > 1 and task.labels.together.choice]
+    compared = [task for task in tasks if is_compared(task)]
     if not compared:
         return None
-    known = [task for task in compared if decided(task)]
-    verdicts = [verdict(task.choice, decided(task)) for task in known]
-    right, tied, unscored = (verdicts.count(each) for each in ("right", "tied", "unscored"))
     codes = np.array([[_code(task.labels.together.choice), _code(task.choice)] for task in compared])  # (n, 2)
     return Choices(
-        right=Accuracy(len(known), right, tied, unscored, rates.chance),
-        pairs=_pair_figures(compared),
+        right=right_choices(compared),
+        pairs=pair_figures(compared),
         kappa=cohen_kappa(codes[:, 0], codes[:, 1]),
         ac1=gwet_ac(codes[~np.isnan(codes).any(axis=1)]),
     )
+
+
+def is_compared(task: Judged) -> bool:
+    """Whether people compare the candidates of a task, be it that they prefer none."""
+    return len(task.scores) > 1 and bool(task.labels.together.choice)
+
+
+def right_choices(tasks: Sequence[Judged]) -> Accuracy:
+    """How often the judge chose rightly, over the decided tasks."""
+    known = [task for task in tasks if decided(task)]
+    verdicts = [verdict(task.choice, decided(task)) for task in known]
+    right, tied, unscored = (verdicts.count(each) for each in ("right", "tied", "unscored"))
+    return Accuracy(len(known), right, tied, unscored, _mean([len(decided(t)) / len(t.scores) for t in known]))
 
 
 def _code(choice: Sequence[int]) -> float:
@@ -243,7 +253,8 @@ def _code(choice: Sequence[int]) -> float:
     return float(choice[0]) if len(choice) == 1 else TIE if choice else np.nan
 
 
-def _pair_figures(tasks: Sequence[Judged]) -> tuple[PairFigure, ...]:
+def pair_figures(tasks: Sequence[Judged]) -> tuple[PairFigure, ...]:
+    """The accuracy over pairs with each way of counting ties."""
     people, judge, _, where = pairs_of(tasks)
     found: list[PairFigure] = []
     for ties in ("dropped", "class", "half"):
@@ -378,7 +389,7 @@ def _people(names: Sequence[str], codes: FloatArray, test: AnnotatorTest | None)
     n = (~np.isnan(codes)).sum(axis=0)  # (H,)
     nothing = (np.nan,) * len(names)
     p_values, advantages = (test.p_values, test.advantages) if test else (nothing, nothing)
-    order = np.argsort(-n, kind="stable")[:NAMED]
+    order: list[int] = np.argsort(-n, kind="stable")[:NAMED].tolist()
     return tuple(Person(names[h], int(n[h]), p_values[h], advantages[h]) for h in order)
 
 

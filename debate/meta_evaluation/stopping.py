@@ -107,7 +107,9 @@ class Outcome(NamedTuple):
     """Per debate."""
     tokens: int
     """Decoded."""
-    undecided: int
+    choice: tuple[int, ...]
+    """The candidates with the highest score; empty where nothing is scored."""
+    undecided: int = 0
     """Debates that had ended before the rule would have."""
 
 
@@ -126,22 +128,31 @@ class Replay:
         self._aggregation = aggregation
         self._tokens = tokens
         self._rounds: dict[tuple[int, int], Rounds] = {}
-        self._scored: dict[tuple[int, int, int], FloatArray] = {}
+        self._known: dict[tuple[int, ...], Outcome] = {}
 
     def outcome(self, rule: StopRule, n_agents: int) -> Outcome:
         """What the task comes to when its first `n_agents` debate under a rule."""
-        ends = [self._end(d, rule, n_agents) for d in range(len(self.debates))]
-        scores = [self._scores(d, n_agents, end) for d, (end, _) in enumerate(ends)]
-        tokens = sum(int(self._tokens[d][:end, :n_agents].sum()) for d, (end, _) in enumerate(ends))
-        held = self.task.scale.hold(scores[0] if len(scores) == 1 else np.stack(scores).mean(axis=0))
-        return Outcome(held, tuple(end for end, _ in ends), tokens, sum(undecided for _, undecided in ends))
+        found = [self._end(d, rule, n_agents) for d in range(len(self.debates))]
+        key = (n_agents, *(end for end, _ in found))
+        if key not in self._known:
+            self._known[key] = self._after(n_agents, key[1:])
+        undecided = sum(is_undecided for _, is_undecided in found)
+        return self._known[key]._replace(undecided=undecided) if undecided else self._known[key]
 
     @cached_property
     def recorded(self) -> Outcome:
         """What the run itself came to."""
         rounds = tuple(len(_tensor(each)) for each in self.debates)
         tokens = sum(int(each.sum()) for each in self._tokens)
-        return Outcome(self.task.scores, rounds, tokens, 0)
+        return Outcome(self.task.scores, rounds, tokens, choice_of(self.task.scores))
+
+    def _after(self, n_agents: int, rounds: tuple[int, ...]) -> Outcome:
+        """What the first agents come to after so many rounds of each debate."""
+        parts = [_tensor(debate)[:end, :n_agents] for debate, end in zip(self.debates, rounds, strict=True)]
+        scores = [self.task.scale.hold(self._aggregation.scores(part)) for part in parts]
+        tokens = sum(int(each[:end, :n_agents].sum()) for each, end in zip(self._tokens, rounds, strict=True))
+        held = self.task.scale.hold(np.stack(scores).mean(axis=0)) if self.task.members else scores[0]
+        return Outcome(held, rounds, tokens, choice_of(held))
 
     def _end(self, d: int, rule: StopRule, n_agents: int) -> tuple[int, bool]:
         """After how many rounds the debate `d` ends, and whether the record ends before that is known."""
@@ -166,12 +177,6 @@ class Replay:
                 width=CELL_SCALE.high - CELL_SCALE.low,
             )
         return self._rounds[d, n_agents]
-
-    def _scores(self, d: int, n_agents: int, end: int) -> FloatArray:
-        if (d, n_agents, end) not in self._scored:
-            scores = self._aggregation.scores(_tensor(self.debates[d])[:end, :n_agents])
-            self._scored[d, n_agents, end] = self.debates[d].scale.hold(scores)
-        return self._scored[d, n_agents, end]
 
 
 def try_rules(run: JudgedRun, rules: Sequence[StopRule] = (), agents: Sequence[int] = ()) -> Stopping:
@@ -227,7 +232,9 @@ def decoded_per_turn(task: Judged, calls: Sequence[Decoded]) -> list[FloatArray]
         address = [int(part) for part in call.address.split(".")]
         d = address[1] if is_balanced else 0
         is_silent = len(address) - 2 * is_balanced >= _SILENT_DEPTH
-        if not is_silent and call.round is not None and call.round < len(found[d]):
+        if is_silent or call.round is None or call.agent not in debates[d].agents:
+            continue
+        if call.round < len(found[d]):
             found[d][call.round, debates[d].agents.index(call.agent)] += call.tokens
     return found
 
@@ -248,7 +255,7 @@ def _trial(
     rule: str, n_agents: int, replays: Sequence[Replay], outcomes: Sequence[Outcome], *, is_exact: bool
 ) -> Trial:
     before = [each.recorded for each in replays]
-    choices = [(choice_of(now.scores), choice_of(then.scores)) for now, then in zip(outcomes, before, strict=True)]
+    choices = [(now.choice, then.choice) for now, then in zip(outcomes, before, strict=True)]
     right = np.array(
         [[_is_right(replay.task, choice) for choice in each] for replay, each in zip(replays, choices, strict=True)]
     )  # (n, 2)

@@ -10,6 +10,7 @@ import numpy as np
 
 from debate.evaluation import verdict
 from debate.meta_evaluation.aggregation import Aggregation
+from debate.meta_evaluation.control import ControlFigures, read_control
 from debate.meta_evaluation.judged import Judged, JudgedRun
 from debate.meta_evaluation.panel import DebateFigures, Habits, Missing, debate_figures, habits, missing
 from debate.meta_evaluation.people import (
@@ -23,6 +24,9 @@ from debate.meta_evaluation.people import (
     choices,
     component_figures,
     decided,
+    is_compared,
+    pair_figures,
+    right_choices,
     rising,
 )
 from debate.statistics import Accuracy
@@ -81,6 +85,7 @@ class TrustFigures:
         rates: what people say, and what can be reached without reading.
         choices: the judge against people; None where people compare no candidates.
         components: the judge's scores against people's; empty where people score nothing.
+        control: debate, silent panel and one judge; None without a control.
         among_people: people against people; None without two people.
         habits: what order and length do.
         debate: by round and agent; None for evaluators without rounds.
@@ -97,6 +102,7 @@ class TrustFigures:
     rates: BaseRates
     choices: Choices | None
     components: tuple[ComponentFigures, ...]
+    control: ControlFigures | None
     among_people: AmongPeople | None
     habits: Habits
     debate: DebateFigures | None
@@ -115,17 +121,21 @@ def agree(run: JudgedRun, by: str | None = None, eps: float = 0.15) -> TrustFigu
         by: a key of the tasks' metadata; without it `group`, where a task has one.
         eps: what a person costs more than the judge, for the alternative annotator test: 0.2 for experts, 0.15 for
             trained people, 0.1 for a crowd.
+
+    Raises:
+        InputError, StoreError: as `read_control`.
     """
     tasks, aggregation = run.tasks, Aggregation.of_run(run)
-    rates, worst = base_rates(tasks), _disagreements(run)
+    worst, control = _disagreements(run), read_control(run)
     key = by or ("group" if any(task.group for task in tasks) else None)
     return TrustFigures(
         run=str(run.directory.path),
         tasks=len(tasks),
         unknown_labels=run.unknown_labels,
-        rates=rates,
-        choices=choices(tasks, rates),
+        rates=base_rates(tasks),
+        choices=choices(tasks),
         components=component_figures(tasks, aggregation),
+        control=None if control is None else control.figures(),
         among_people=among_people(tasks, eps),
         habits=habits(tasks, aggregation),
         debate=None if aggregation is None else debate_figures(tasks, aggregation),
@@ -150,9 +160,9 @@ def _text(metadata: Mapping[str, object], key: str) -> str:
 
 
 def _group(value: str, tasks: Sequence[Judged]) -> GroupFigures:
-    rates = base_rates(tasks)
-    found = choices(tasks, rates)
-    return GroupFigures(value, len(tasks), rates, found and found.right, found and found.pairs[-1])
+    compared = [task for task in tasks if is_compared(task)]
+    right = right_choices(compared) if compared else None
+    return GroupFigures(value, len(tasks), base_rates(tasks), right, pair_figures(compared)[-1] if compared else None)
 
 
 def _disagreements(run: JudgedRun) -> list[Disagreement]:

@@ -252,8 +252,8 @@ def conformity(
 ) -> Mean:
     """Share of the changed scores that moved toward the panel's previous mean.
 
-    Chance alone gives more than 1/2, since who is far off has more room on one side: read it beside the same share of
-    agents who do not see each other.
+    Chance alone does not give 1/2: an agent's own score is part of that mean, and who is at an end of the scale can
+    only move inward. Read it beside the same share of agents who do not see each other.
 
     Args:
         before: (n, I), each agent's score of a cell (task, candidate, component) in a round; NaN where unscored.

@@ -87,11 +87,12 @@ def decoded_calls(connection: Connection, run_id: int, first: int, last: int) ->
         if kept and kept[0].retry_generation < row.retry_generation:
             kept.clear()
         kept.append(row)
-    rows = ((row, row.info or {}) for kept in latest.values() for row in kept)
-    return [
-        Decoded(row.position, row.address, info.get("round"), info.get("agent"), row.completion_tokens)
-        for row, info in rows
-    ]
+    return [_decoded(row) for kept in latest.values() for row in kept]
+
+
+def _decoded(row: Any) -> Decoded:
+    info: dict[str, Any] = row.info or {}
+    return Decoded(row.position, row.address, info.get("round"), info.get("agent"), row.completion_tokens)
 
 
 @dataclass(frozen=True, slots=True)

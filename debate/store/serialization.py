@@ -56,7 +56,7 @@ def task_row(task: Task, data: Row, place: str | None) -> Row:
     return {"task_id": task.id, "place": place, "content_hash": content_hash(data), "data": data}
 
 
-def content_hash(data: Row) -> str:
+def content_hash(data: Mapping[str, Any]) -> str:
     """Of what the task asks: metadata may change without changing the task."""
     candidates = [[one["text"], one["id"], one["generator"]] for one in data["candidates"]]
     return digest(data["x"], candidates, data["context"], *([data["reference"]] if "reference" in data else ()))

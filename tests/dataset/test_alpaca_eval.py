@@ -62,8 +62,8 @@ def test_the_preference_of_an_annotation_is_its_label(tmp_path: Path) -> None:
     rows = [annotation(preference) for preference in (1, 2.0, 1.25, 1.5, 0, None)]
     tasks = read(array(tmp_path / "annotations.json", *rows), "alpaca_eval")
     assert [task.metadata.get("best") for task in tasks] == [0, 1, 0, None, None, None]
-    assert tasks[2].metadata["label"] == {"kind": "pairwise", "winner": 0, "preference": 1.25}
-    assert [task.metadata.get("label") for task in tasks[3:]] == [{"kind": "pairwise", "winner": "tie"}] * 2 + [None]
+    assert tasks[2].metadata["preference"] == 1.25
+    assert [task.metadata.get("ranking") for task in tasks] == [None, None, None, [1, 1], [1, 1], None]
     assert (generators(tasks[0]), tasks[0].metadata["annotator"]) == (["m", "n"], "someone")
 
 

@@ -12,7 +12,7 @@ import pytest
 from debate import registry
 from debate.dataset.evalset import EvalSet
 from debate.errors import TaskError
-from tests.dataset.files import DATA, FORMATS, count, generators, needs_data, read, texts
+from tests.dataset.files import DATA, FORMATS, Row, count, generators, needs_data, read, texts
 
 SMALL, LARGE = "small-1b", "large-7b"
 SAMPLES = "samples_sums_2026-01-31.jsonl"
@@ -20,15 +20,22 @@ SAMPLES = "samples_sums_2026-01-31.jsonl"
 Expected = tuple[str, list[str], list[str | None], Mapping[str, Any]]
 """x, the candidates' texts and generators, and what the metadata holds among other things."""
 
+
+def pandalm(*votes: int) -> list[Row]:
+    """What annotators say by 0 (a tie), 1 and 2."""
+    said: list[Row] = [{"ranking": [1, 1]}, {"best": 0}, {"best": 1}]
+    return [{"by": f"annotator{n}", **said[vote]} for n, vote in enumerate(votes, 1)]
+
+
 FILES: dict[str, tuple[str, tuple[str, ...], list[Expected]]] = {
     "pandalm.json": ("pandalm", (), [
         ("Shorten the sentence.\n\nInput:\nI am of the opinion that it rains.",
          ["It rains.", "I think that it rains, in my opinion."], [SMALL, LARGE],
-         {"best": 0, "label": {"kind": "votes", "votes": [1, 1, 2], "winner": 0}}),
+         {"best": 0, "votes": pandalm(1, 1, 2)}),
         ("Name a river.", ["The Rhine.", "The Danube."], [SMALL, LARGE],
-         {"label": {"kind": "votes", "votes": [0, 0, 0], "winner": "tie"}}),
+         {"best": None, "votes": pandalm(0, 0, 0)}),
         ("What is 7 * 6?", ["42", "48"], [SMALL, LARGE],
-         {"label": {"kind": "votes", "votes": [1, 2, 0], "winner": None}}),
+         {"best": None, "votes": pandalm(1, 2, 0)}),
     ]),
     "llmbar.json": ("llmbar", (), [
         ("Give a synonym of quick.", ["Fast.", "Slow."], [None, None], {"best": 0}),
@@ -64,7 +71,7 @@ FILES: dict[str, tuple[str, tuple[str, ...], list[Expected]]] = {
         ("Name a metal.", ["Iron", "Wood"], [SMALL, SMALL], {}),
     ]),
     f"lm_eval/{SMALL}/{SAMPLES}": ("lm_eval", (f"lm_eval/{LARGE}/{SAMPLES}",), [
-        ("2 + 2 =", ["5", "4"], [SMALL, LARGE], {"target": "4"}),
+        ("2 + 2 =", ["5", "4"], [SMALL, LARGE], {"target": "4", "scores": {"exact_match": [0.0, 1.0]}}),
         ("3 * 3 =", ["9", "9"], [SMALL, LARGE], {"target": "9"}),
     ]),
     "mt_bench": ("mt_bench", (), [
@@ -154,9 +161,8 @@ def test_pandalm_keeps_the_votes_and_their_majority() -> None:
     for row, task in zip(rows, tasks, strict=True):
         votes: list[int] = [row[f"annotator{n}"] for n in (1, 2, 3)]
         chosen = [choice for choice, count in Counter(votes).items() if count >= 2]
-        winner: str | int | None = None if not chosen else ["tie", 0, 1][chosen[0]]
-        assert task.metadata["label"] == {"kind": "votes", "votes": votes, "winner": winner}
-        assert task.metadata.get("best", "tie") == ("tie" if winner is None else winner)
+        assert task.metadata["votes"] == pandalm(*votes)
+        assert task.best == (() if not chosen or chosen == [0] else (chosen[0] - 1,))
     assert generators(tasks[0]) == ["bloom-7b", "llama-7b"]
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from debate import Candidate, Task
 from debate.dataset.evalset import EvalSet
-from debate.dataset.labels import Labels, labels_of, read_labels
+from debate.dataset.labels import LABELS, Drawn, Labels, labels_of, read_labels
 from debate.errors import TaskError
 from debate.types import Names
 
@@ -173,6 +173,14 @@ def test_a_parquet_file_of_labels_is_read(tmp_path: Path) -> None:
     assert (anna.best, dict(anna.scores), ben.best, [*ben.scores]) == ((1,), {}, (), ["clarity"])
 
 
+def test_how_a_task_was_drawn_is_read_beside_a_label_and_elsewhere_is_other_metadata(tmp_path: Path) -> None:
+    file = tmp_path / "labels.csv"
+    file.write_text('task_id,by,best,drawn\nq,anna,1,"{""seed"": 1, ""size"": 2, ""of"": 9}"\n')
+    (vote,) = read_labels(file, {"q": PAIR}).labels["q"].votes
+    assert vote.drawn == Drawn(seed=1, size=2, of=9)
+    assert not of({"drawn": "by hand"})
+
+
 # ---- faults
 
 FAULTS: list[tuple[dict[str, Any], str, str]] = [
@@ -233,6 +241,28 @@ def test_a_fault_in_a_cell_is_told_with_its_line(tmp_path: Path) -> None:
     file.write_text('task_id,ranking\nq,"[1, 2]"\nr,"[1, "\n')
     with pytest.raises(TaskError, match=r"labels\.csv:3: ranking: must be a JSON list or object"):
         read_labels(file, {"q": PAIR, "r": PAIR})
+
+
+plain = st.one_of(st.none(), st.booleans(), st.integers(-1, 3), st.floats(), st.sampled_from(["", "A", "c1", "[1]"]))
+anything = st.recursive(
+    plain,
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3), st.dictionaries(st.sampled_from(["by", "best", "scores", "at", "x"]), inner)
+    ),
+    max_leaves=6,
+)
+
+
+@quick
+@given(st.dictionaries(st.sampled_from(sorted(LABELS)), anything))
+def test_whatever_stands_there_is_a_label_or_refused(said: dict[str, Any]) -> None:
+    try:
+        found = of(said)
+    except TaskError as error:
+        assert str(error.field).startswith("metadata.")
+    else:
+        assert set(found.together.choice) <= {0, 1}
+        assert all(vote.by for vote in found.votes)
 
 
 # ---- in eval sets

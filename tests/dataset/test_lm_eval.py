@@ -46,8 +46,21 @@ def test_the_lines_of_several_filters_are_one_task_with_the_metrics_of_each(tmp_
     ]
     tasks = read(lines(tmp_path / "m1.jsonl", *rows), "lm_eval")
     assert [(task.id, texts(task)) for task in tasks] == [("0", ["four"]), ("1", ["four"])]
-    metrics = {"strict-match": {"exact_match": 0.0}, "flexible-extract": {"exact_match": 1.0}}
-    assert tasks[0].metadata["label"] == {"kind": "metrics", "scores": [{"generator": "m1", "metrics": metrics}]}
+    found = {"exact_match,strict-match": [0.0], "exact_match,flexible-extract": [1.0]}
+    assert tasks[0].metadata["scores"] == found
+
+
+def test_metrics_are_scores_of_the_candidates_of_their_model(tmp_path: Path) -> None:
+    files = (
+        lines(tmp_path / "m1.jsonl", sample(0, "a", metrics=["acc", "f1", "said"], acc=True, f1=0.5, said="?")),
+        lines(tmp_path / "m2.jsonl", sample(0, "b", "c", metrics=["acc"], acc=1.0)),
+        lines(tmp_path / "m3.jsonl", sample(0, "d", filter="none", metrics=["acc"], acc=0.0)),
+    )
+    (task,) = read(files[0], "lm_eval", answers=files[1:])
+    assert generators(task) == ["m1", "m2", "m2", "m3"]
+    assert task.metadata["scores"] == {"acc": [1, None, None, 0.0], "f1": [0.5, None, None, None]}
+    (several,) = read(files[1], "lm_eval")
+    assert several.metadata == {"target": "4"}
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,12 @@ from typing import Any
 
 import pytest
 
+from debate.dataset.labels import labels_of
 from debate.errors import TaskError
 from tests.dataset.files import Row, array, best, generators, lines, read, texts
+
+VOTES: tuple[Row, ...] = ({"ranking": [1, 1]}, {"best": 0}, {"best": 1})
+"""What PandaLM's annotators say by 0, 1 and 2."""
 
 
 def judged(n: int, label: Any) -> Row:
@@ -20,7 +24,7 @@ def test_judge_bench_says_which_is_better_or_that_none_is(tmp_path: Path) -> Non
     rows = [judged(n, label) for n, label in enumerate(("A>B", "B>A", "A=B"))]
     tasks = read(lines(tmp_path / "j.jsonl", *rows), "judge_bench")
     assert [task.metadata.get("best") for task in tasks] == [0, 1, None]
-    assert tasks[2].metadata == {"source": "mmlu", "label": {"kind": "pairwise", "winner": "tie"}}
+    assert tasks[2].metadata == {"source": "mmlu", "ranking": [1, 1]}
     assert [(task.id, texts(task)) for task in tasks] == [(f"p{n}", ["a", "b"]) for n in range(3)]
 
 
@@ -55,14 +59,19 @@ def test_pandalm_puts_the_input_after_the_instruction(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("votes", "winner"), [((1, 1, 2), 0), ((2, 2, 0), 1), ((0, 0, 1), "tie"), ((0, 1, 2), None), ((1, 2), None)]
+    ("votes", "choice"),
+    [((1, 1, 2), (0,)), ((2, 2, 0), (1,)), ((0, 0, 1), (0, 1)), ((0, 1, 2), ()), ((1, 2), ())],
 )
-def test_pandalm_has_a_winner_when_more_than_half_chose_it(tmp_path: Path, votes: tuple[int, ...], winner: Any) -> None:
+def test_pandalm_has_a_choice_when_more_than_half_made_it(
+    tmp_path: Path, votes: tuple[int, ...], choice: tuple[int, ...]
+) -> None:
     row: Row = {"instruction": "i", "input": "", "response1": "a", "response2": "b"}
     row |= {f"annotator{n}": vote for n, vote in enumerate(votes, 1)}
     (task,) = read(array(tmp_path / "p.json", row), "pandalm")
-    label = {"kind": "votes", "votes": list(votes), "winner": winner}
-    assert task.metadata == {"label": label} | ({"best": winner} if isinstance(winner, int) else {})
+    assert task.metadata["votes"] == [{"by": f"annotator{n}", **VOTES[vote]} for n, vote in enumerate(votes, 1)]
+    assert task.best == (choice if len(choice) == 1 else ())
+    labels = labels_of(task.metadata, [(None, None)] * 2)
+    assert (labels.together.choice, len(labels.votes)) == (choice, len(votes))
 
 
 def test_models_of_pandalm_whose_names_run_together_are_kept_as_they_are(tmp_path: Path) -> None:

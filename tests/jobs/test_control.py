@@ -51,7 +51,7 @@ def hold(out: Path, script: Callable[[Call], Any] = reply_for, *, is_new: bool =
 def control(out: Path, script: Callable[[Call], Any] = reply_for, **settings: Any) -> Totals:
     run, evaluator = RunDirectory.existing(out), settings.pop("evaluator", debating())
     backends = {"scripted": Scripted(script)}
-    job = control_job(run, evaluator, backends, RunSettings(seed=5, **settings))
+    job, _ = control_job(run, evaluator, backends, RunSettings(seed=5, **settings))
     return job.execute(backends, SilentListener())[1]
 
 

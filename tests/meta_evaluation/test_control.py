@@ -37,7 +37,7 @@ def make_control(
     run: JudgedRun, evaluator: DebateEvaluator | None = None, script: Callable[[Call], str] = reply_for
 ) -> None:
     backends = {"scripted": Scripted(script)}
-    job = control_job(run.directory, evaluator or debates(rounds=3, convergence=0.3), backends, RunSettings())
+    job, _ = control_job(run.directory, evaluator or debates(rounds=3, convergence=0.3), backends, RunSettings())
     job.execute(backends, SilentListener())
 
 

@@ -96,7 +96,7 @@ debates = st.builds(
 
 
 def judged(evaluation: Evaluation) -> Judged:
-    candidates = [{"text": "", "generator": None}] * len(evaluation.scores)
+    candidates = [{"id": str(j), "text": "", "generator": None} for j in range(len(evaluation.scores))]
     return as_judged("t1", {"candidates": candidates, "metadata": {}}, json.loads(json.dumps(evaluation.to_dict())))
 
 
@@ -105,7 +105,8 @@ def replay(debate: Debate, **recorded: Any) -> Replay:
     described = DebateEvaluator(panel(debate.n_agents), rounds=debate.rounds, **debate.told, **recorded).describe()
     aggregation = Aggregation.of_described(described)
     assert aggregation is not None
-    return Replay(judged(evaluation), aggregation, [np.zeros((debate.rounds, debate.n_agents))] * 2)
+    nothing = [np.zeros((debate.rounds, debate.n_agents))] * (len(evaluation.members) or 1)
+    return Replay(judged(evaluation), aggregation, nothing)
 
 
 def assert_same(found: Replay, live: Evaluation, rule: StopRule, n_agents: int) -> None:

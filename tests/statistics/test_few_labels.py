@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from debate.statistics import alternative_annotator_test, ppi_mean, rogan_gladen
+from debate.statistics import alternative_annotator_test, ppi_mean, ppi_mean_by_strata, rogan_gladen
 from tests.statistics.oracles import NAN
 
 quick = settings(deadline=None, max_examples=30)
@@ -181,3 +181,48 @@ def test_what_the_judge_left_out_counts_like_an_item_that_is_not_there() -> None
     judge[:5] = NAN
     found, shorter = (alternative_annotator_test(*each, 0.2) for each in ((judge, rated), (truth[5:], rated[5:])))
     assert (found.p_values, found.estimate, found.left_out) == (shorter.p_values, shorter.estimate, 5)
+
+
+# ---- means by strata
+
+
+def test_a_mean_by_one_stratum_is_that_of_all_items() -> None:
+    labels, judged = [*LABELS, *[NAN] * 200], [*JUDGED, *OTHERS]
+    assert ppi_mean_by_strata(labels, judged, ["all"] * 210) == ppi_mean(LABELS, JUDGED, OTHERS)
+
+
+def test_strata_are_weighted_by_their_items_and_their_variances_add_up() -> None:
+    parts = ppi_mean(LABELS, JUDGED, OTHERS), ppi_mean([2, 3, 4], [1, 3, 3], [2] * 27)
+    labels = [*LABELS, *[NAN] * 200, 2, 3, 4, *[NAN] * 27]
+    judged = [*JUDGED, *OTHERS, 1, 3, 3, *[2] * 27]
+    found = ppi_mean_by_strata(labels, judged, ["a"] * 210 + ["b"] * 30)
+    assert found.estimate == pytest.approx(7 / 8 * parts[0].estimate + 1 / 8 * parts[1].estimate)
+    halves = [(part.interval[1] - part.interval[0]) / 2 for part in parts]
+    assert found.interval[1] - found.estimate == pytest.approx(math.hypot(7 / 8 * halves[0], 1 / 8 * halves[1]))
+    assert (found.n, found.n_judged, found.reason) == (13, 227, None)
+
+
+def test_a_stratum_with_one_label_leaves_the_mean_undefined_and_is_named() -> None:
+    found = ppi_mean_by_strata([1, 0, 1, NAN], [1, 0, 1, 1], ["a", "a", "b", "b"])
+    assert math.isnan(found.estimate)
+    assert found.reason == "fewer than two labels in 'b'"
+
+
+def test_a_mean_by_strata_of_unequal_samples_holds_the_truth_where_the_plain_one_does_not() -> None:
+    rng = np.random.default_rng(0)
+    held, plain = 0, 0
+    for _ in range(200):
+        truth = np.concatenate([rng.normal(0, 1, 450), rng.normal(3, 1, 50)])
+        labels = np.where(np.isin(np.arange(500), [*range(25), *range(450, 475)]), truth, np.nan)
+        judged, strata = truth + rng.normal(0, 1, 500), [0] * 450 + [1] * 50
+        known = ~np.isnan(labels)
+        both = ppi_mean_by_strata(labels, judged, strata), ppi_mean(labels[known], judged[known], judged[~known], 0.0)
+        ours, naive = (each.interval[0] <= 0.3 <= each.interval[1] for each in both)
+        held, plain = held + ours, plain + naive
+    assert held >= 180
+    assert plain < 20
+
+
+def test_strata_of_another_length_are_refused() -> None:
+    with pytest.raises(ValueError, match="one length"):
+        ppi_mean_by_strata([1, 0], [1, 0], ["a"])

@@ -18,7 +18,13 @@ from debate.flow import Flow
 from debate.hashing import digest
 from debate.types import Task
 
-_SILENT = {"mode": "independent", "convergence": None, "token_budget": None, "silent_readouts": False}
+_SILENT: dict[str, Any] = {
+    "mode": "independent",
+    "convergence": None,
+    "stop_rule": None,
+    "token_budget": None,  # nothing ends it before its last round
+    "silent_readouts": False,
+}
 
 
 @dataclass(frozen=True)

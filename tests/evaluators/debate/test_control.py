@@ -35,8 +35,12 @@ def test_each_task_gets_as_many_rounds_as_its_debate_took() -> None:
     assert len(calls) == 2 * (3 + 1 + 2)
 
 
-def test_it_stops_for_no_agreement_and_no_budget_of_tokens_and_reads_nothing_out_silently() -> None:
-    told: dict[str, Any] = {"convergence": 100.0, "token_budget": 1, "silent_readouts": True}
+@pytest.mark.parametrize(
+    "told",
+    [{"convergence": 100.0, "token_budget": 1, "silent_readouts": True}, {"stop_rule": "rounds=1"}],
+    ids=["budgets", "rule"],
+)
+def test_nothing_ends_it_before_and_nothing_is_read_out_silently(told: dict[str, Any]) -> None:
     found, calls = evaluated(control({"t0": (3,)}, **told), *tasks(1))
     assert (found[0].rounds_run, len(calls)) == (3, 6)
 

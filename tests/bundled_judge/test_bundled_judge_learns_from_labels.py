@@ -81,7 +81,6 @@ def test_fifty_labels_teach_the_rules_of_its_world_until_they_are_forgotten(back
         taught = right(backends, new, memory)
         forget(memory, found.run)
         after = right(backends, new, memory)
-    print([(each.labels, round(each.agreement.estimate, 3)) for each in found.learned], before, taught, after)
     most = found.learned[-1]
     assert most.labels == 50
     assert most.difference is not None

@@ -1,0 +1,122 @@
+"""A run that was evaluated, as an object: its rows, its figures, and the tables that pandas makes of them.
+
+Thin: every method calls what the command of its name calls.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from importlib import import_module
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from debate.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from debate.export.writer import Results, Row
+    from debate.jobs.run_directory import RunDirectory
+    from debate.meta_evaluation.compare import Comparison
+    from debate.meta_evaluation.judged import JudgedRun
+    from debate.meta_evaluation.models import ModelRanking
+    from debate.meta_evaluation.trust import TrustFigures
+
+Which = Literal["tasks", "scores", "turns"]
+
+
+def load(run: str | PathLike[str], labels: str | PathLike[str] | None = None) -> LoadedRun:
+    """Open a run to look at it; no model is needed.
+
+    >>> debate.load("runs/first").compare("runs/second").verdicts.lost
+
+    Args:
+        run: its folder.
+        labels: a file of labels that take the place of those in the eval set.
+
+    Raises:
+        ConfigError: when the folder holds no run.
+    """
+    from debate.jobs.run_directory import RunDirectory
+
+    return LoadedRun(RunDirectory.existing(Path(run)), None if labels is None else Path(labels))
+
+
+class LoadedRun:
+    """A run in its folder. Made by `debate.load`.
+
+    Attributes:
+        directory: its folder.
+        labels: the file of labels that take the place of those in the eval set; None without one.
+    """
+
+    def __init__(self, directory: RunDirectory, labels: Path | None) -> None:
+        self.directory = directory
+        self.labels = labels
+
+    @cached_property
+    def judged(self) -> JudgedRun:
+        """The evaluated tasks as arrays, with what people say of them.
+
+        Raises:
+            InputError: when nothing is evaluated yet.
+            TaskError: for labels of another form; names file, line and field.
+        """
+        from debate.meta_evaluation.judged import read_run
+
+        return read_run(self.directory.path, self.labels)
+
+    def table(self, which: Which = "tasks") -> list[Row]:
+        """The rows that `debate export --to tasks` writes; or `--to scores`, a row per cell, or `--to turns`."""
+        rows, _ = _rows(which)
+        with self.directory.open_store() as store:
+            results = store.read(self.directory.name).results()
+            return list(rows(results, self.directory.path.resolve().name))
+
+    def to_dataframe(self, which: Which = "tasks") -> Any:
+        """The same rows as a pandas `DataFrame`.
+
+        Raises:
+            ConfigError: when pandas is not installed.
+        """
+        try:
+            pandas: Any = import_module("pandas")
+        except ImportError:
+            raise ConfigError("a data frame needs a library", hint="pip install pandas, or use .table()") from None
+        return pandas.DataFrame(self.table(which), columns=list(_rows(which)[1]))
+
+    def agreement(self, **settings: Any) -> TrustFigures:
+        """How far the run agrees with people, as `debate agree` shows it; settings as for `meta_evaluation.agree`."""
+        from debate.meta_evaluation.trust import agree
+
+        return agree(self.judged, **settings)
+
+    def compare(self, other: LoadedRun | str | PathLike[str], **settings: Any) -> Comparison:
+        """Compare another run with this one; settings as for `debate.meta_evaluation.compare`.
+
+        Without labels of its own, the other one gets those of this run.
+        """
+        from debate.meta_evaluation.compare import compare
+
+        second = other if isinstance(other, LoadedRun) else load(other, self.labels)
+        return compare(self.judged, second.judged, **settings)
+
+    def models(self) -> ModelRanking:
+        """The models that wrote the candidates, ranked by the run's scores, as `debate compare RUN --models`."""
+        from debate.meta_evaluation.models import rank_models
+
+        return rank_models(self.judged)
+
+
+def _rows(which: Which) -> tuple[Callable[[Results, str], Iterator[Row]], Sequence[str]]:
+    """What makes the rows of a table, and its columns."""
+    from debate.export import tables
+    from debate.types import check_choice
+
+    check_choice("table", which, Which)
+    return {
+        "tasks": (tables.task_rows, tables.TASK_COLUMNS),
+        "scores": (tables.score_rows, tables.SCORE_COLUMNS),
+        "turns": (tables.turn_rows, tables.TURN_COLUMNS),
+    }[which]

@@ -1,0 +1,83 @@
+"""A run as an object."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import debate
+from debate.errors import ConfigError, TaskError
+from debate.evaluation import plain
+from debate.export.tables import write_scores, write_tasks, write_turns
+from debate.jobs.run_directory import RunDirectory
+from debate.meta_evaluation.trust import agree
+from tests.meta_evaluation.planted_runs import planted_run, tasks_of
+
+WRITERS = {"tasks": write_tasks, "scores": write_scores, "turns": write_turns}
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    folder = tmp_path_factory.mktemp("runs")
+    first = planted_run(folder / "a", tasks_of(2), {"t0": (7.0, 3.0), "t1": (7.0, 3.0)})
+    return first, planted_run(folder / "b", tasks_of(2), {"t0": (7.0, 3.0), "t1": (2.0, 3.0)})
+
+
+@pytest.mark.parametrize("which", ["tasks", "scores", "turns"])
+def test_the_tables_are_those_of_the_export(runs: tuple[Path, Path], tmp_path: Path, which: Any) -> None:
+    rows = debate.load(runs[0]).table(which)
+    directory = RunDirectory.existing(runs[0])
+    with directory.open_store() as store:
+        WRITERS[which](store.read(directory.name).results(), tmp_path / "table.csv", "a")
+    with (tmp_path / "table.csv").open(newline="") as file:
+        written = list(csv.DictReader(file))
+    assert len(rows) == len(written) > 0
+    for row, line in zip(rows, written, strict=True):
+        assert set(row) <= set(line)
+        assert (row["run"], row["task"]) == (line["run"], line["task"])
+
+
+def test_a_table_of_another_kind_is_refused(runs: tuple[Path, Path]) -> None:
+    other: Any = "cells"
+    with pytest.raises(ValueError, match="unknown table 'cells', expected one of tasks, scores, turns"):
+        debate.load(runs[0]).table(other)
+
+
+def test_another_run_is_compared_by_its_folder_or_as_an_object(runs: tuple[Path, Path]) -> None:
+    first = debate.load(str(runs[0]))
+    found = first.compare(runs[1], regressions=1)
+    assert (found.verdicts.lost, [each.task_id for each in found.regressions]) == (1, ["t1"])
+    assert first.compare(debate.load(runs[1])).verdicts == found.verdicts
+
+
+def test_labels_of_a_file_count_for_both_sides(runs: tuple[Path, Path], tmp_path: Path) -> None:
+    file = tmp_path / "labels.jsonl"
+    file.write_text(json.dumps({"task_id": "t1", "best": 1}))
+    found = debate.load(runs[0], labels=file).compare(runs[1])
+    assert (found.verdicts.labeled, found.verdicts.won) == (1, 1)
+    file.write_text(json.dumps({"task_id": "t1", "best": 2}))
+    with pytest.raises(TaskError, match=r"labels.jsonl:1: best"):
+        _ = debate.load(runs[0], labels=file).judged
+
+
+def test_agreement_is_what_the_command_shows(runs: tuple[Path, Path]) -> None:
+    run = debate.load(runs[0])
+    assert plain(run.agreement(by="group")) == plain(agree(run.judged, by="group"))
+
+
+def test_a_folder_without_a_run_is_refused_at_once(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="holds no run"):
+        debate.load(tmp_path)
+
+
+def test_without_pandas_a_data_frame_says_what_to_install(
+    runs: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ConfigError, match="pip install pandas"):
+        debate.load(runs[0]).to_dataframe()
