@@ -34,7 +34,7 @@ def planted_run(folder: Path, tasks: Sequence[Mapping[str, Any]], scores: Plante
 def planted_control(folder: Path, scores: Planted) -> None:
     """The control of such a run."""
     backends = {"s": Scripted(_script(scores))}
-    job = control_job(RunDirectory.existing(folder), debates(rounds=1, retries=0), backends, RunSettings())
+    job, _ = control_job(RunDirectory.existing(folder), debates(rounds=1, retries=0), backends, RunSettings())
     job.execute(backends, SilentListener())
 
 
