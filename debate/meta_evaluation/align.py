@@ -336,7 +336,12 @@ class _School:
         """Loaded when something is left to ask."""
         context, watcher = self._record.context, self.watcher
         today = date.fromisoformat(context.today)
-        shared = {**self._settings, "seed": context.seed, "today": today, "on_completion": watcher.answered}
+        shared: dict[str, Any] = {
+            **self._settings,
+            "seed": context.seed,
+            "today": today,
+            "on_completion": watcher.answered,
+        }
         engine = self._until.enter_context(Engine(self._backends, self._folds, self._store, **shared))
         watcher.loading()
         engine.start()
