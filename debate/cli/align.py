@@ -97,23 +97,23 @@ def _align(
     as_json: bool,
 ) -> None:
     from debate.cli.console import say
-    from debate.cli.execution import end_as_on_interrupt, model_name, open_recorded
+    from debate.cli.execution import Opened, end_as_on_interrupt
     from debate.cli.progress import Progress
     from debate.memory.store import open_memory
     from debate.meta_evaluation.align import align, plan_alignment
     from debate.meta_evaluation.judged import read_run
 
-    _, settings = asked.settings_of(run, {})
-    settings, evaluator, backends = open_recorded(settings, run.path, asked)
-    plan = plan_alignment(read_run(run.path, labels), evaluator, teaching)
+    given = Opened.of(asked.settings_of(run, {})[1], run.path, asked)
+    plan = plan_alignment(read_run(run.path, labels), given.evaluator, teaching)
     if dry_run:
         _print(_taught(plan), _preview(plan), as_json=as_json)
         return
+    settings = given.settings
     limits = {"max_concurrency": settings.max_concurrency, "task_seconds": settings.task_seconds}
     end_as_on_interrupt()
-    with Progress(model=model_name(settings, evaluator, backends)) as progress, open_memory(memory, embedder) as opened:
+    with Progress(model=given.model) as progress, open_memory(memory, embedder) as opened:
         try:
-            found = align(plan, backends, opened, progress, settings.memory, **limits)
+            found = align(plan, given.backends, opened, progress, settings.memory, **limits)
         except KeyboardInterrupt:
             progress.note("interrupted; the same command again goes on")
             raise
