@@ -97,30 +97,30 @@ def _align(
     as_json: bool,
 ) -> None:
     from debate.cli.console import say
-    from debate.cli.execution import end_as_on_interrupt, model_name, open_recorded
+    from debate.cli.execution import Opened, end_as_on_interrupt
     from debate.cli.progress import Progress
     from debate.memory.store import open_memory
     from debate.meta_evaluation.align import align, plan_alignment
     from debate.meta_evaluation.judged import read_run
 
-    _, settings = asked.settings_of(run, {})
-    settings, evaluator, backends = open_recorded(settings, run.path, asked)
-    plan = plan_alignment(read_run(run.path, labels), evaluator, teaching)
+    given = Opened.of(asked.settings_of(run, {})[1], run.path, asked)
+    plan = plan_alignment(read_run(run.path, labels), given.evaluator, teaching)
     if dry_run:
         _print(_taught(plan), _preview(plan), as_json=as_json)
         return
+    settings = given.settings
     limits = {"max_concurrency": settings.max_concurrency, "task_seconds": settings.task_seconds}
     end_as_on_interrupt()
-    with Progress(model=model_name(settings, evaluator, backends)) as progress, open_memory(memory, embedder) as opened:
+    with Progress(model=given.model) as progress, open_memory(memory, embedder) as opened:
         try:
-            found = align(plan, backends, opened, progress, settings.memory, **limits)
+            found = align(plan, given.backends, opened, progress, settings.memory, **limits)
         except KeyboardInterrupt:
             progress.note("interrupted; the same command again goes on")
             raise
         place = opened.place
-    _print(found, _page(found, place), as_json=as_json)
+    _print(found, _page(found, run.path, place), as_json=as_json)
     if not as_json:
-        say("To take it back:", shlex.join(["debate", "align", str(run.path), "--memory", memory, "--forget"]))
+        say("To take it back: " + shlex.join(["debate", "align", str(run.path), "--memory", memory, "--forget"]))
 
 
 def _print(value: object, page: Iterator[RenderableType], *, as_json: bool) -> None:
@@ -148,7 +148,7 @@ def _preview(plan: Plan) -> Iterator[RenderableType]:
     from debate.cli.console import heading, line, section, table
     from debate.meta_evaluation.teaching import to_distill
 
-    yield heading(f"{plan.name}: what {len(plan.cases):,} labels would teach")
+    yield heading(f"{plan.run.directory.path}: what {len(plan.cases):,} labels would teach")
     yield from _labels(len(plan.cases), plan.disagreements, plan.left_out, plan.notes)
     n, sizes = len(plan.cases), ", ".join(map(str, plan.sizes)) or "no"
     yield line(f"Measured with {sizes} labels, in {len(set(plan.folds))} folds: {n * len(plan.sizes):,} evaluations.")
@@ -173,11 +173,11 @@ def _labels(n: int, disagreements: int, left_out: Mapping[str, int], notes: Sequ
     yield from (line(f"Note: {each}.", "yellow") for each in notes)
 
 
-def _page(found: Alignment, memory: str) -> Iterator[RenderableType]:
+def _page(found: Alignment, folder: Path, memory: str) -> Iterator[RenderableType]:
     from debate.cli.console import heading, line, section
     from debate.cli.figures import figures, percent
 
-    yield heading(f"{found.run}: what {found.labels:,} labels teach")
+    yield heading(f"{folder}: what {found.labels:,} labels teach")
     yield from _labels(found.labels, found.disagreements, found.left_out, found.notes)
     yield section(f"Agreement with people, on held-out tasks ({found.folds} folds)")
     yield figures(*map(_row, found.learned), headers=_HEADERS, right=(0, 3, 4, 5))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from debate.cli.console import key_value_grid, line, open_console, say, section
 from debate.errors import InputError
 
 if TYPE_CHECKING:
@@ -49,7 +50,6 @@ def compare(
         debate compare runs/before runs/after --labels labels.jsonl
         debate compare runs/first --models
     """
-    from debate.cli.console import open_console, say
     from debate.evaluation import plain
     from debate.files import json_text
 
@@ -95,7 +95,6 @@ def _of_runs(
 
 def _page(found: Comparison) -> Iterator[RenderableType]:
     """Regressions first: they are what a reader acts on."""
-    from debate.cli.console import line, section
     from debate.cli.render_control import arms_table, remarks
 
     yield _facts(_about(found))
@@ -121,8 +120,6 @@ def _page(found: Comparison) -> Iterator[RenderableType]:
 
 
 def _facts(rows: Iterable[tuple[str, str]]) -> Table:
-    from debate.cli.console import key_value_grid, line
-
     facts = key_value_grid()
     for key, told in rows:
         facts.add_row(line(key), line(told))
@@ -167,16 +164,16 @@ def _record(verdicts: Verdicts) -> str:
 
 
 def _regression(each: Regression) -> Iterator[RenderableType]:
-    from debate.cli.console import line
-
     above = "" if math.isnan(each.margin) else f", wrong by {100 * each.margin:.0f} % of the scale"
     tied = ", which tie" if len(each.choice_b) > 1 else above
     group = f" ({each.group})" if each.group else ""
     yield line(f"{each.task_id}{group}: right is {_places(each.best)}", "bold")
     yield line(f"  A chose {_places(each.choice_a)}. {each.reasons[0]}")
     yield line(f"  B chose {_places(each.choice_b)}{tied}. {each.reasons[1]}", "red")
-    for command in each.show:
-        yield line(f"  {command}", "dim")
+    for show in each.show:
+        command = line(f"  {show}", "dim")
+        command.no_wrap, command.overflow = True, "ignore"  # so that it can be copied
+        yield command
 
 
 def _places(choice: Sequence[int]) -> str:
@@ -251,6 +248,7 @@ def _cost(found: Comparison) -> Table:
         "calls": [each.calls for each in used],
         "prompt tokens": [each.prompt_tokens for each in used],
         "decoded tokens": [each.completion_tokens for each in used],
+        "tasks without a choice": [found.a.unscored, found.b.unscored],
         "tasks failed": [each.get("failed", 0) for each in statuses],
         "tasks failed in part": [each.get("partial", 0) for each in statuses],
     }
@@ -262,7 +260,6 @@ def _cost(found: Comparison) -> Table:
 
 
 def _models_page(found: ModelRanking) -> Iterator[RenderableType]:
-    from debate.cli.console import line
     from debate.cli.figures import figures, percent
 
     rows = [

@@ -38,6 +38,7 @@ def _written(found: Estimate | float, factor: float, digits: int, sign: bool, un
 def figures(*rows: tuple[str, ...], headers: tuple[str, ...] = ("", "", "n"), right: tuple[int, ...] = (2,)) -> Table:
     """A table of figures, a row for each."""
     made = table(*headers, right=right)
+    made.columns[0].overflow = "fold"
     for row in rows:
         made.add_row(*map(line, row))
     return made

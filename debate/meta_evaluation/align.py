@@ -230,11 +230,11 @@ def plan_alignment(run: JudgedRun, evaluator: Evaluator, teaching: Teaching) -> 
 def _cases(
     run: JudgedRun, evaluator: Evaluator, task_ids: Sequence[str], templates: Mapping[str, Templates]
 ) -> tuple[Case, ...]:
-    labels = {each.task_id: each.labels for each in run.tasks}
+    labels, described = {each.task_id: each.labels for each in run.tasks}, evaluator.describe()
     with run.directory.open_store() as store:
         record = store.read(run.directory.name)
         found = (next(record.results(each)) for each in task_ids)
-        return tuple(make_case(task, labels[task.id], said, evaluator, templates) for task, said in found)
+        return tuple(make_case(task, labels[task.id], said, described, templates) for task, said in found)
 
 
 def fold_of_each(tasks: Sequence[Task], n: int, seed: int) -> tuple[int, ...]:
@@ -336,7 +336,12 @@ class _School:
         """Loaded when something is left to ask."""
         context, watcher = self._record.context, self.watcher
         today = date.fromisoformat(context.today)
-        shared = {**self._settings, "seed": context.seed, "today": today, "on_completion": watcher.answered}
+        shared: dict[str, Any] = {
+            **self._settings,
+            "seed": context.seed,
+            "today": today,
+            "on_completion": watcher.answered,
+        }
         engine = self._until.enter_context(Engine(self._backends, self._folds, self._store, **shared))
         watcher.loading()
         engine.start()

@@ -274,13 +274,13 @@ def _model(rows: _Rows, old: FloatArray, measure: Measure, ridge: float) -> _Mod
     center: FloatArray = np.average(rows.x, axis=0, weights=counts) if is_scores else np.zeros(len(old))
     level = float(np.average(rows.targets, weights=counts)) if is_scores else 0.0
     x, targets = rows.x - center, rows.targets - level
-    unit = float(np.average((x**2).mean(axis=1), weights=counts)) * (1.0 if is_scores else 0.25) + 1e-9
+    squares: FloatArray = (x**2).mean(axis=1)  # (n,)
+    unit = float(squares @ counts / counts.sum()) * (1.0 if is_scores else 0.25) + 1e-9
     factor = fit_weights((x @ old)[:, None], targets, [0.0], 0.001 * unit, loss, counts)[0]
-    toward = old if factor == 0 and not is_scores else factor * old
-    if math.isinf(ridge):
-        return _Model(toward, center, level)
-    weights = fit_weights(x, targets, toward, ridge * unit, loss, counts)
-    return _Model(weights if weights.any() else toward, center, level)
+    weights = factor * old
+    if not math.isinf(ridge):
+        weights = fit_weights(x, targets, weights, ridge * unit, loss, counts)
+    return _Model(weights if is_scores or weights.any() else old, center, level)
 
 
 def _chosen(rows: _Rows, old: FloatArray, measure: Measure, fold: NDArray[np.intp]) -> _Model:

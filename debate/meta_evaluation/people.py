@@ -5,7 +5,7 @@ Each figure stands beside what answers without reading would reach. Knows labels
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -41,6 +41,8 @@ TIE = -1.0
 """Stands for a choice of several candidates."""
 NAMED = 20
 """People that are named at most."""
+WORST = 20
+"""Disagreements that are listed at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +105,25 @@ class Choices:
 
 
 @dataclass(frozen=True, slots=True)
+class ScoredApart:
+    """A candidate's scores by people and judge.
+
+    Attributes:
+        task_id: the task's.
+        candidate: from 0.
+        people: their score.
+        judge: the judge's.
+        beyond: how much higher the judge scored, beyond the mean difference.
+    """
+
+    task_id: str
+    candidate: int
+    people: float
+    judge: float
+    beyond: float
+
+
+@dataclass(frozen=True, slots=True)
 class ComponentFigures:
     """The judge's scores against those of people, on one component.
 
@@ -120,6 +141,7 @@ class ComponentFigures:
         absolute: size of the difference.
         constant_absolute: the same of a judge that always gives the people's median.
         among_people: Krippendorff's alpha, of single people where several scored; None elsewhere.
+        apart: the candidates that judge and people score furthest apart beyond the mean difference, 20 at most.
     """
 
     name: str
@@ -135,6 +157,7 @@ class ComponentFigures:
     absolute: Mean
     constant_absolute: FloatOrNaN
     among_people: Agreement | None
+    apart: tuple[ScoredApart, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,11 +343,24 @@ def _of_component(tasks: Sequence[Judged], name: str, aggregation: Aggregation |
         judge=_mean(judge[~np.isnan(people + judge)]),
         range=(float(known.min()), float(known.max())) if known.size else (np.nan, np.nan),
         top=top,
-        difference=bias(people, judge, where),
+        difference=(difference := bias(people, judge, where)),
         absolute=clustered_mean(np.abs(judge - people), where),
         constant_absolute=_mean(np.abs(known - np.median(known))) if known.size else np.nan,
         among_people=_alpha_of(tasks, name),
+        apart=tuple(_furthest(tasks, people, judge, difference.estimate)),
     )
+
+
+def _furthest(
+    tasks: Sequence[Judged], people: FloatArray, judge: FloatArray, difference: float
+) -> Iterator[ScoredApart]:
+    beyond = judge - people - difference  # (candidates,)
+    cells = [(task.task_id, j) for task in tasks for j in range(len(task.scores))]
+    order: list[int] = np.argsort(-np.abs(beyond), kind="stable")[:WORST].tolist()  # NaN comes last
+    for n in order:
+        if not np.isnan(beyond[n]):
+            task_id, j = cells[n]
+            yield ScoredApart(task_id, j, float(people[n]), float(judge[n]), float(beyond[n]))
 
 
 def _own(tasks: Sequence[Judged]) -> list[FloatArray]:

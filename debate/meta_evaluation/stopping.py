@@ -9,6 +9,7 @@ and what a smaller panel says after the first round, in which its agents heard t
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -127,7 +128,7 @@ class Replay:
         self.debates = debates_of(task)
         self._aggregation = aggregation
         self._tokens = tokens
-        self._rounds: dict[tuple[int, int], Rounds] = {}
+        self._rounds: dict[tuple[int, int], tuple[Rounds, Counter[int]]] = {}
         self._known: dict[tuple[int, ...], Outcome] = {}
 
     def outcome(self, rule: StopRule, n_agents: int) -> Outcome:
@@ -156,26 +157,29 @@ class Replay:
 
     def _end(self, d: int, rule: StopRule, n_agents: int) -> tuple[int, bool]:
         """After how many rounds the debate `d` ends, and whether the record ends before that is known."""
-        debate, rounds = self.debates[d], self._rounds_of(d, n_agents)
-        n_rounds = len(rounds.tensor)
+        rounds, failed = self._seen(d, n_agents)
+        n_rounds, size = rounds.tensor.shape[0], _tensor(self.debates[d]).shape[1]
         for r in range(n_rounds):
-            if rounds.stop_reason(rule, r, self._aggregation.min_rounds) is not None:
+            # A debate ends with a round in which every turn failed; of a larger panel another agent may have spoken.
+            if failed[r] == n_agents or rounds.stop_reason(rule, r, self._aggregation.min_rounds) is not None:
                 return r + 1, False
-        ended_early = debate.stop_reason in ("converged", "stop_rule", "abstained")
-        return n_rounds, ended_early and n_rounds < self._aggregation.rounds
+        own = ("converged", "stop_rule", "abstained", *(("token_budget", "time_budget") if n_agents < size else ()))
+        return n_rounds, self.debates[d].stop_reason in own and n_rounds < self._aggregation.rounds
 
-    def _rounds_of(self, d: int, n_agents: int) -> Rounds:
+    def _seen(self, d: int, n_agents: int) -> tuple[Rounds, Counter[int]]:
+        """The rounds of the first agents, and how many of their turns failed in each."""
         if (d, n_agents) not in self._rounds:
             debate = self.debates[d]
-            failed = {turn.round for turn in debate.turns if turn.is_unread and turn.agent < n_agents}
+            failed = Counter(turn.round for turn in debate.turns if turn.is_unread and turn.agent < n_agents)
             tensor = _tensor(debate)[:, :n_agents]
-            self._rounds[d, n_agents] = Rounds(
+            rounds = Rounds(
                 tensor=tensor,
-                is_whole=[r not in failed for r in range(len(tensor))],
+                is_whole=[not failed[r] for r in range(len(tensor))],
                 weights=self._aggregation.weights,
                 quorum=self._aggregation.quorum_of(n_agents),
                 width=CELL_SCALE.high - CELL_SCALE.low,
             )
+            self._rounds[d, n_agents] = rounds, failed
         return self._rounds[d, n_agents]
 
 

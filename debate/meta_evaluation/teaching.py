@@ -141,9 +141,11 @@ def usable(labels: Labels, n_candidates: int) -> str | None:
 
 
 def make_case(
-    task: Task, labels: Labels, evaluation: Evaluation, evaluator: Evaluator, templates: Mapping[str, Templates]
+    task: Task, labels: Labels, evaluation: Evaluation, described: Mapping[str, Any], templates: Mapping[str, Templates]
 ) -> Case:
     """The case of a labeled task, in the words of each agent: what it had said stands in its memory alone.
+
+    described: what the run's evaluator says in `describe()`.
 
     Raises:
         TemplateError: for a template that cannot be rendered.
@@ -151,7 +153,7 @@ def make_case(
     best, verdict = labels.together.choice, evaluation.verdict(labels.together.choice)
     assert verdict is not None
     said: dict[str, tuple[str, ...]] = {}
-    for debate, collections in debates_of(evaluation, evaluator.describe()):
+    for debate, collections in debates_of(evaluation, described):
         for turn in {turn.agent: turn for turn in debate.transcript if turn.comments}.values():
             said.setdefault(collections[turn.agent], turn.comments)
     texts = {

@@ -8,17 +8,20 @@ from shlex import quote
 
 import numpy as np
 
+from debate.errors import ConfigError
 from debate.evaluation import verdict
 from debate.meta_evaluation.aggregation import Aggregation
 from debate.meta_evaluation.control import ControlFigures, read_control
 from debate.meta_evaluation.judged import Judged, JudgedRun
 from debate.meta_evaluation.panel import DebateFigures, Habits, Missing, debate_figures, habits, missing
 from debate.meta_evaluation.people import (
+    WORST,
     AmongPeople,
     BaseRates,
     Choices,
     ComponentFigures,
     PairFigure,
+    ScoredApart,
     among_people,
     base_rates,
     choices,
@@ -31,9 +34,6 @@ from debate.meta_evaluation.people import (
 )
 from debate.statistics import Accuracy
 from debate.types import FloatOrNaN
-
-WORST = 20
-"""Disagreements that are listed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +52,19 @@ class Disagreement:
     judge: tuple[int, ...]
     people: tuple[int, ...]
     margin: FloatOrNaN
+    command: str
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreGap(ScoredApart):
+    """A candidate that judge and people score far apart.
+
+    Attributes:
+        component: as people call it.
+        command: shows the task.
+    """
+
+    component: str
     command: str
 
 
@@ -92,6 +105,7 @@ class TrustFigures:
         missing: what has no score.
         disagreements: the worst first, 20 at most.
         n_disagreements: how many there are.
+        score_gaps: the candidates scored furthest apart beyond the mean difference of their component, 20 at most.
         by: the key in the metadata by which `groups` are made.
         groups: the main figures for each value, most tasks first; empty without a key.
     """
@@ -109,6 +123,7 @@ class TrustFigures:
     missing: Missing
     disagreements: tuple[Disagreement, ...]
     n_disagreements: int
+    score_gaps: tuple[ScoreGap, ...]
     by: str | None = None
     groups: tuple[GroupFigures, ...] = ()
 
@@ -123,18 +138,19 @@ def agree(run: JudgedRun, by: str | None = None, eps: float = 0.15) -> TrustFigu
             trained people, 0.1 for a crowd.
 
     Raises:
+        ConfigError: when no task has the key.
         InputError, StoreError: as `read_control`.
     """
     tasks, aggregation = run.tasks, Aggregation.of_run(run)
     worst, control = _disagreements(run), read_control(run)
-    key = by or ("group" if any(task.group for task in tasks) else None)
+    components, key = component_figures(tasks, aggregation), _key(tasks, by)
     return TrustFigures(
         run=str(run.directory.path),
         tasks=len(tasks),
         unknown_labels=run.unknown_labels,
         rates=base_rates(tasks),
         choices=choices(tasks),
-        components=component_figures(tasks, aggregation),
+        components=components,
         control=None if control is None else control.figures(),
         among_people=among_people(tasks, eps),
         habits=habits(tasks, aggregation),
@@ -142,9 +158,18 @@ def agree(run: JudgedRun, by: str | None = None, eps: float = 0.15) -> TrustFigu
         missing=missing(tasks),
         disagreements=tuple(worst[:WORST]),
         n_disagreements=len(worst),
+        score_gaps=_score_gaps(run, components),
         by=key,
         groups=() if key is None else _groups(tasks, key),
     )
+
+
+def _key(tasks: Sequence[Judged], by: str | None) -> str | None:
+    keys = dict.fromkeys(key for task in tasks for key in task.metadata)
+    if by is not None and by not in keys:
+        hint = f"there are {', '.join(keys)}" if keys else "the tasks have no metadata"
+        raise ConfigError(f"no task has {by!r} in its metadata", field="by", hint=hint)
+    return by or ("group" if any(task.group for task in tasks) else None)
 
 
 def _groups(tasks: Sequence[Judged], key: str) -> tuple[GroupFigures, ...]:
@@ -175,5 +200,17 @@ def _disagreement(run: JudgedRun, task: Judged) -> Disagreement:
     scores, people = rising(task), decided(task)
     known = [float(scores[j]) for j in people if not np.isnan(scores[j])]
     margin = float(scores[list(task.choice)].max()) - max(known) if known else float("nan")
-    command = f"debate show {quote(str(run.directory.path))} {quote(task.task_id)}"
-    return Disagreement(task.task_id, task.choice, people, margin, command)
+    return Disagreement(task.task_id, task.choice, people, margin, _command(run, task.task_id))
+
+
+def _score_gaps(run: JudgedRun, components: Sequence[ComponentFigures]) -> tuple[ScoreGap, ...]:
+    found = [(gap, each.name) for each in components for gap in each.apart]
+    found = sorted(found, key=lambda gap: -abs(gap[0].beyond))[:WORST]
+    return tuple(
+        ScoreGap(gap.task_id, gap.candidate, gap.people, gap.judge, gap.beyond, name, _command(run, gap.task_id))
+        for gap, name in found
+    )
+
+
+def _command(run: JudgedRun, task_id: str) -> str:
+    return f"debate show {quote(str(run.directory.path))} {quote(task_id)}"

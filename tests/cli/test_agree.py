@@ -12,8 +12,10 @@ import pytest
 from rich.console import Console
 
 from debate import DebateEvaluator
-from debate.cli.agree import page
+from debate.cli.render_agreement import page
 from debate.meta_evaluation import TrustFigures, agree
+from debate.meta_evaluation.aggregation import Aggregation
+from debate.meta_evaluation.control import Control
 from tests.command_line import debate
 from tests.meta_evaluation.small_runs import judged, of_agents, run_of, scripted_run
 
@@ -75,9 +77,27 @@ def test_the_page_of_an_evaluator_without_rounds_has_no_rounds_and_agents() -> N
     assert "right choice" in text
 
 
+def test_the_control_is_shown_and_otherwise_named() -> None:
+    assert "`debate control runs/first`" in text_of(debated())
+    tasks = [of_agents([[0, n % 2, 0], [0, 1, 1]], f"t{n}", best=0) for n in range(12)]
+    aggregation = Aggregation.of_run(run_of(tasks, debates=True))
+    assert aggregation is not None
+    control = Control(Path("control"), tasks, tasks[::-1], (), (), aggregation).figures()
+    text = text_of(replace(debated(), control=control))
+    assert headings(text)[1:3] == ["The judge against people", "Debate, silent panel, one judge"]
+    assert control.sentence.split()[0] in text and "silent panel minus one judge" in text
+    assert "`debate control" not in text
+
+
+def test_where_people_only_score_the_scores_furthest_apart_are_listed() -> None:
+    text = text_of(agree(run_of([judged([4 + n % 3], task_id=f"t{n}", scores={"clarity": [3]}) for n in range(6)])))
+    assert headings(text)[-1] == "Scores furthest apart, beyond the mean difference"
+    assert "debate show runs/first t2" in text
+
+
 def test_labels_that_the_run_does_not_have_are_counted_and_named() -> None:
     found = replace(debated(), unknown_labels=tuple("abcdefg"))
-    assert "does not have 7 labeled tasks: a, b, c, d, e and 2 more" in text_of(found)
+    assert "Labels of 7 tasks are left out, which the run does not have: a, b, c." in text_of(found)
 
 
 def test_many_groups_are_cut_and_counted() -> None:
@@ -113,7 +133,7 @@ def test_a_file_of_labels_takes_the_place_of_those_in_the_tasks(
     assert debate(monkeypatch, "agree", folder, "--labels", labels) == 0
     out = capsys.readouterr().out
     assert "1 labeled: 1 decided by people." in out
-    assert "does not have 1 labeled task: other" in out
+    assert "Labels of 1 tasks are left out, which the run does not have: other." in out
 
 
 def test_a_fault_in_the_labels_is_named_with_file_line_and_field(

@@ -60,7 +60,7 @@ def test_the_page_begins_with_the_short_answer_and_what_got_worse(runs: tuple[Pa
         "tasks failed",
     )
     for run in runs:
-        assert f"debate show {run} t1".replace("/", "") in page.replace("\n", "").replace("/", "").replace("  ", " ")
+        assert f"  debate show {run} t1\n" in page
 
 
 def test_json_has_the_whole_value(runs: tuple[Path, Path]) -> None:

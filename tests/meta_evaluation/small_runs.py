@@ -81,7 +81,7 @@ def judged(
     )
 
 
-def of_agents(right: Sequence[Sequence[int]], task_id: str = "t", best: int = 0, **more: Any) -> Judged:
+def of_agents(right: Sequence[Sequence[int]], task_id: str = "t", best: int | None = 0, **more: Any) -> Judged:
     """A debate about two candidates in which each agent chooses in each round, (R, I), with one component."""
     tensor = np.array([[[[8.0 if j == chosen else 2.0] for j in range(2)] for chosen in row] for row in right])
     names = [f"agent {i}" for i in range(tensor.shape[1])]

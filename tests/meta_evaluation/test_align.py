@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -63,13 +63,13 @@ def shares(found: Alignment) -> list[float]:
     return [each.agreement.estimate for each in found.learned]
 
 
-def judged(rows: Sequence[Mapping[str, Any]], memory: MemoryStore | None) -> list[Evaluation]:
+def judged(rows: Sequence[dict[str, Any]], memory: MemoryStore | None) -> list[Evaluation]:
     """A later run over these tasks, with what the memory holds."""
     with Engine(Scripted(judge), memory=memory) as engine:
         return engine.evaluate_batch(as_tasks(rows), evaluator())
 
 
-def agreement(rows: Sequence[Mapping[str, Any]], memory: MemoryStore | None) -> float:
+def agreement(rows: Sequence[dict[str, Any]], memory: MemoryStore | None) -> float:
     found = [each.verdict([row["best"]]) == "right" for each, row in zip(judged(rows, memory), rows, strict=True)]
     return sum(found) / len(found)
 

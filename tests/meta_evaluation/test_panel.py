@@ -153,8 +153,8 @@ def test_length_is_weighed_at_equal_labels_where_there_are_any(is_labeled: bool)
     for n in range(200):
         lengths, best = draw.uniform(100, 200, 2), int(draw.integers(2))
         scores = 5 + np.array([best == 0, best == 1]) + (lengths - 150) / 100
-        label = {"best": best} if is_labeled else {}
-        tasks.append(judged(scores.tolist(), task_id=str(n), lengths=lengths.tolist(), **label))
+        tasks.append(judged(scores.tolist(), task_id=str(n), lengths=lengths.tolist(),
+                            best=best if is_labeled else None))  # fmt: skip
     found = habits(tasks, None)
     spread = np.std([task.lengths[0] - task.lengths[1] for task in tasks])
     assert found.at_equal_labels == is_labeled

@@ -21,6 +21,7 @@ from debate.meta_evaluation.aggregation import Aggregation, choice_of
 from debate.meta_evaluation.judged import Judged, JudgedRun, as_judged
 from debate.meta_evaluation.stopping import Replay, Stopping, Trial, replays_of, try_rules
 from debate.stop_rules import StopRule
+from debate.store.serialization import task_data
 from debate.testing import drive
 from tests.driving import TEMPLATES, panel, shown, task
 from tests.meta_evaluation.small_runs import scripted_run
@@ -96,8 +97,8 @@ debates = st.builds(
 
 
 def judged(evaluation: Evaluation) -> Judged:
-    candidates = [{"id": str(j), "text": "", "generator": None} for j in range(len(evaluation.scores))]
-    return as_judged("t1", {"candidates": candidates, "metadata": {}}, json.loads(json.dumps(evaluation.to_dict())))
+    asked = task_data(task(len(evaluation.scores)))
+    return as_judged("t1", asked, json.loads(json.dumps(evaluation.to_dict())))
 
 
 def replay(debate: Debate, **recorded: Any) -> Replay:

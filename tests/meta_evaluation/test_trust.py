@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from debate.errors import ConfigError
 from debate.evaluation import plain
 from debate.meta_evaluation import agree
 from debate.meta_evaluation.judged import Judged
@@ -53,8 +54,13 @@ def test_groups_are_those_in_the_metadata_with_most_tasks_first() -> None:
     right = by_language[1].right
     assert right is not None
     assert (right.labeled, right.right) == (1, 0)
-    missing = agree(run_of(tasks, debates=True), by="length").groups
-    assert [(each.value, each.tasks) for each in missing] == [("", 13)]
+    only_some = agree(run_of([*tasks[:2], judged([1, 2])]), by="lang").groups
+    assert [(each.value, each.tasks) for each in only_some] == [("en", 2), ("", 1)]
+
+
+def test_a_key_that_no_task_has_is_refused_with_those_there_are() -> None:
+    with pytest.raises(ConfigError, match=r"no task has 'language'.*\n.*there are best, group, lang"):
+        agree(run_of(debates()), by="language")
 
 
 def test_disagreements_come_with_the_surest_first_and_a_command_that_a_shell_reads() -> None:
@@ -82,6 +88,16 @@ def test_no_more_than_twenty_disagreements_are_listed() -> None:
     found = agree(run_of([judged([1, 2 + n], best=0, task_id=str(n)) for n in range(30)]))
     assert [each.task_id for each in found.disagreements] == [str(n) for n in range(29, 9, -1)]
     assert found.n_disagreements == 30
+
+
+def test_scores_furthest_apart_are_listed_beyond_the_mean_difference() -> None:
+    tasks = [judged([5 + n % 2], task_id=f"t{n}", scores={"a": [3]}) for n in range(8)]
+    tasks.append(judged([1], task_id="low", scores={"a": [4]}))
+    worst = agree(run_of(tasks)).score_gaps
+    assert (worst[0].task_id, worst[0].component, worst[0].people, worst[0].judge) == ("low", "a", 4, 1)
+    assert worst[0].beyond == pytest.approx(-3 - (8 * 2.5 - 3) / 9)
+    assert len(worst) == 9
+    assert worst[0].command == "debate show runs/first low"
 
 
 @pytest.mark.parametrize("tasks", [debates(), [judged([1, 2])], [judged([NAN], scores={"a": [2]})]])
