@@ -49,6 +49,7 @@ from debate.evaluators.steps.reward_models import RewardModelSteps, ValueModelSt
 from debate.evaluators.value import EarlyStop
 from debate.flow import Block, Call, Completion, Flow, Generate, Prompt, Recall, Segment, generate
 from debate.parsing.values import JsonField, LabelMap, NumberLine, TagNumber
+from debate.profiles import MemorySettings
 from debate.scorers import keyword_count_errors, sorting_errors
 from debate.search import SearchResult, beam, depth_first
 from debate.search.validate_improve import validate_and_improve
@@ -244,6 +245,12 @@ def debated(profile: Profile | str = TWO, **settings: Any) -> DebateEvaluator:
     return DebateEvaluator(profile, **all_settings)
 
 
+def recalling(profile: Profile, k: int) -> Profile:
+    """The profile, each of whose agents recalls so many memories."""
+    personas = [replace(each, memory=MemorySettings(k=k)) for each in profile.personas]
+    return replace(profile, personas=tuple(personas))
+
+
 def valued(model: str | None = None, **settings: Any) -> ValueEvaluator:
     all_settings: dict[str, Any] = {"samples": 2, **settings}
     return ValueEvaluator(model=model, **all_settings)
@@ -301,7 +308,8 @@ def debate_cases() -> Iterator[tuple[str, Case]]:
     drawn = Sampling(temperature=1.1, top_p=0.95, top_k=40, min_p=0.05, max_tokens=900)
     yield "debate_sampling", Case(debated(sampling=drawn, comment_chars=130, overall_chars=64, rounds=1), [PAIR])
     yield "debate_memories", Case(debated(load_profile(DATA / "remembering.yaml")), [CAPITAL], remembers=True)
-    yield "debate_memories_balanced", Case(debated("judge", candidate_order="balanced"), [PAIR], remembers=True)
+    one = debated(recalling(load_profile("judge"), 1), candidate_order="balanced")
+    yield "debate_memories_balanced", Case(one, [PAIR], remembers=True)
     yield "debate_without_memory", Case(debated(load_profile(DATA / "remembering.yaml"), rounds=1), [PAIR])
     yield "debate_own_model", Case(debated(MIXED), models=("m0", "m1"))
 

@@ -11,6 +11,7 @@ eval set `tasks.jsonl` beside them:
     answered.json            digests of the requests that were answered before the interruption, and of all there are
     NAME.preferences.jsonl   what `debate export --to preferences` writes of each
     NAME.other.jsonl         what a finished run comes to when its answers are put together in another way
+    judge.yaml, judge.jsonl  the built-in profile and memories of these runs, which have changed since
 
 The port of the server stands in `run.json`. Who goes on gives the one of now: by the same `debate run` with another
 `--base-url`, which is no part of what a run is; or in `settings.base_url` of `run.json`, for `debate resume`.
@@ -40,6 +41,8 @@ from tests.golden_cases import with_new_keys
 
 RUNS = Path(__file__).parent / "data" / "runs"
 TASKS = "tasks.jsonl"
+CHECKOUT = "checkout"
+"""Folder of the package in the folder in which a command is called; else it is the one that is imported here."""
 OF_THE_INTERRUPTED = (
     *("--profile", "judge", "--rounds", "2", "--convergence", "none", "--seed", "7"),
     *("--memory", "built-in", "--max-concurrency", "3"),
@@ -128,9 +131,29 @@ def command(folder: str, url: str, *more: str) -> list[str]:
     return ["run", TASKS, *where, "--out", folder, *more]
 
 
+_AS_THEN = """
+from debate.memory import store
+from debate.memory.embedders import embedder_named
+
+store.HashingEmbedder = lambda: embedder_named("hashing-1")  # what found the built-in memories
+"""
+
+
+def check_out(folder: Path) -> None:
+    """Make a checkout of the package of now, with the built-in profile and memories of these runs."""
+    now = Path(debate.__file__).parents[1]
+    for name in ("personas", "memory"):
+        shutil.copytree(now / name, folder / name)
+    shutil.copy(RUNS / "judge.yaml", folder / "personas")
+    shutil.copy(RUNS / "judge.jsonl", folder / "memory")
+    for name in ("debate", "templates"):
+        (folder / name).symlink_to(now / name)
+    (folder / "sitecustomize.py").write_text(_AS_THEN, encoding="utf-8")
+
+
 def started(arguments: Sequence[str], cwd: Path) -> subprocess.Popen[str]:
     """`debate` with some arguments, under way in a folder."""
-    package = str(Path(debate.__file__).parents[1])
+    package = str(checkout if (checkout := cwd / CHECKOUT).exists() else Path(debate.__file__).parents[1])
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("DEBATE_", "OPENAI_"))}
     path = os.pathsep.join([package, *filter(None, [kept.get("PYTHONPATH")])])
     return subprocess.Popen(

@@ -13,6 +13,7 @@ import pytest
 from debate.testing.fake_server import FakeServer
 from tests.golden_cases import with_new_keys
 from tests.recorded_runs import (
+    CHECKOUT,
     FINISHED,
     OF_THE_INTERRUPTED,
     OTHER_SETTINGS,
@@ -20,6 +21,7 @@ from tests.recorded_runs import (
     TASKS,
     Counted,
     called,
+    check_out,
     command,
     results,
     written,
@@ -30,11 +32,12 @@ EVERY_RUN = ("interrupted", *FINISHED)
 
 @pytest.fixture
 def cwd(tmp_path: Path) -> Path:
-    """A folder with the eval set, the recorded runs and `other.yaml`, to work in."""
+    """A folder with the eval set, the recorded runs, `other.yaml` and a checkout, to work in."""
     for name in EVERY_RUN:
         shutil.copytree(RUNS / name, tmp_path / name)
     shutil.copy(RUNS / TASKS, tmp_path / TASKS)
     (tmp_path / "other.yaml").write_text(OTHER_SETTINGS, encoding="utf-8")
+    check_out(tmp_path / CHECKOUT)
     return tmp_path
 
 

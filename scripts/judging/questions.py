@@ -31,7 +31,6 @@ VALUED: tuple[Kind, ...] = ("sort", "common", "count", "add", "sub", "max")
 _ORDER = ("right", "part", "near", "wrong", "off")
 """Verdicts from the best to the worst."""
 _WORTH = {"right": 9, "part": 4, "near": 2, "wrong": 1, "off": 0}
-_RANKED = {"right": "holds", "part": "lacks some", "near": "misses", "wrong": "is false", "off": "off topic"}
 
 
 @dataclass(frozen=True)
@@ -144,7 +143,8 @@ def _vote(random: Random) -> Asked:
     styles = [("plain", "padded", "hedged", "off").index(reply.style) for reply in question.replies]
     ranks = [(_ORDER.index(one), style) for one, style in zip(found, styles, strict=True)]
     order = sorted(range(len(labels)), key=lambda j: (ranks[j], j))
-    told = ",".join(f"{label} {_RANKED[one]}" for label, one in zip(labels, found, strict=True))
+    comments = [judge(question, reply, question.answer, 0, first=False)[0] for reply in question.replies]
+    told = "; ".join(f"{label} {comment}" for label, comment in zip(labels, comments, strict=True))
     reasoning = f"{question.working(question.answer)}; {told}"
     match ballot:
         case "ranking":
@@ -188,21 +188,20 @@ def make_step(random: Random, n: int | None = None, wrong: bool | None = None) -
     sums = [sum(numbers[: i + 1]) for i in range(len(numbers))]
     steps = [f"{sums[i]}+{numbers[i + 1]}={sums[i + 1]}" for i in range(len(numbers) - 1)]
     before, number, after = sums[n], numbers[n + 1], sums[n + 1]
-    text = steps[n]
-    why = f"{added((before, number), str(after))}"
+    text, taken = steps[n], number
+    why = added((before, number), str(after))
     if wrong and random.random() < 0.6:
         result = after
         while result == after:
             result = abs(after + random.choice((-10, -2, -1, 1, 2, 10)))
         text, why = f"{before}+{number}={result}", f"{why}, not {result}"
     elif wrong:
-        other = random.choice([each for each in range(2, 10) if each != number])
-        text, why = f"{before}+{other}={before + other}", f"next is {number}, not {other}"
+        taken = random.choice([each for each in range(2, 10) if each != number])
+        text, why = f"{before}+{taken}={before + taken}", "another"
     else:
         why += ", holds"
-    return Step(
-        f"Total of {' '.join(map(str, numbers))}?", tuple(steps[:n]), text, f"next is {number}; {why}", not wrong
-    )
+    why = f"next is {number}, has {taken}; {why}"
+    return Step(f"Total of {' '.join(map(str, numbers))}?", tuple(steps[:n]), text, why, not wrong)
 
 
 def _json(**members: Any) -> str:

@@ -180,17 +180,17 @@ class _Debate:
         random = self.random
         asked = {name for _, name in self.question.terms} | {fact.of for fact in self.told.values()}
         seen = [fact for fact in self.held[agent] if fact.name in asked or random.random() < 0.3]
-        shares = (2, 1, 1, 2, 4) if self.question.terms else (6, 0.5, 0.5, 0.5, 3)
+        shares = (2, 0.5, 0.5, 1, 6) if self.question.terms else (6, 0.5, 0.5, 0.5, 3)
         n = random.choices(range(RECALLED + 1), shares)[0]
         names = [name for name in asked if name] or [draw_name(random)]
         used = {fact.name for fact in (*self.question.facts, *self.question.stale)} | set(names)
         others: list[Fact] = []
         while len(others) < min(n, RECALLED - len(seen)):
-            name = look_alike(random, random.choice(names)) if random.random() < 0.5 else draw_name(random)
+            name = look_alike(random, random.choice(names)) if random.random() < 0.7 else draw_name(random)
             if name not in used:
                 used.add(name)
                 year = random.randint(2000, 2026) if random.random() < 0.15 else None
-                of = draw_name(random) if random.random() < 0.1 else ""
+                of = draw_name(random) if random.random() < 0.2 else ""
                 others.append(self._as_held(Fact(name, draw_number(random, name, 2, 19, False), of, year)))
         return random.sample([*seen, *others], len(seen) + len(others))
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from random import Random
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 from debate import bundled_judge
 from debate.bundled_judge import FILE
@@ -143,7 +143,7 @@ def train(plan: Plan, is_stopped: Callable[[], bool] = lambda: False) -> None:
     _say(f"{sum(p.numel() for p in model.parameters()):,} parameters, {len(tokenizer)} tokens, from step {step}")
     queue, shared = in_background(str(plan.folder), f"train-{plan.seed}-{step}", plan.tokens)
     encoder, started, saved, losses = Encoder(tokenizer), time.monotonic() - spent, time.monotonic(), list[float]()
-    core = torch.compile(hidden_states(model), dynamic=False) if plan.compiled else hidden_states(model)
+    core = _compiled(hidden_states(model)) if plan.compiled else hidden_states(model)
     while not is_stopped() and (progress := _progress(plan, step, time.monotonic() - started)) < 1:
         shared.value = progress if plan.start is None else 0.22 + 0.78 * progress
         for group in optimizer.param_groups:
@@ -225,6 +225,12 @@ def held_out(model: Any, encoder: Encoder, device: str, n: int) -> dict[str, flo
             working = places["named"][0][: encoder.n_working(sample)]
             hits["working " + sample.kind].append(all(map(is_right, working)))
     return {name: round(sum(each) / len(each), 3) for name, each in sorted(hits.items())}
+
+
+def _compiled(model: Any) -> Any:
+    import torch
+
+    return cast("Any", torch).compile(model, dynamic=False)  # its types are known in part only
 
 
 def _resume(plan: Plan, model: Any, optimizer: Any) -> tuple[int, float]:

@@ -326,13 +326,20 @@ def _common_working(rows: Sequence[Sequence[str]], value: str) -> str:
     return ",".join([*(f"{each} {'yes' if each in rows[1] else 'no'}" for each in rows[0]), f"row {value}"])
 
 
+def _count_working(rows: Sequence[Sequence[str]], value: str) -> str:
+    """Word by word, how many there have been so far, `red 1,blue 1,red 2,2 red`."""
+    (word,), row = rows
+    so_far = accumulate(int(each == word) for each in row)
+    return ",".join([*(f"{each} {n}" for each, n in zip(row, so_far, strict=True)), f"{value} {word}"])
+
+
 _WORKINGS: Mapping[Kind, Callable[[Question, str], str]] = {
     "add": lambda asked, value: added(asked.numbers, value),
     "sub": lambda asked, value: _difference_working(asked.numbers, value),
     "max": lambda asked, value: _largest_working(asked.numbers, value),
     "sort": lambda _, value: f"row {value}",
     "common": lambda asked, value: _common_working(asked.rows, value),
-    "count": lambda asked, value: f"{asked.rows[0][0]} {value}",
+    "count": lambda asked, value: _count_working(asked.rows, value),
 }
 
 
