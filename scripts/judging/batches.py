@@ -198,7 +198,7 @@ def mixture(progress: float) -> Mixture:
     if progress < 0.22:
         return Mixture(alone=0.8, asked=0.2, working=0.2, verdicts=0.2)
     if progress < 0.7:
-        return Mixture(alone=0.45, asked=0.32, working=0.2, verdicts=0.08)
+        return Mixture(alone=0.45, asked=0.25, working=0.3, verdicts=0.05)
     return Mixture(alone=0.4, asked=0.28, working=0.2, verdicts=0.05)
 
 
