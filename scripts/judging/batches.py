@@ -138,21 +138,25 @@ class Encoder:
             is_short = max(question.numbers, default=100) < 100
             if is_short and random.random() < 0.8:  # short ones are learnt soonest
                 continue
-            asked = [*self._question, *self._encode(question.x), *self._recalled(random, question), *self._opening]
-            done = self._encode(question.working(question.answer))
+            known = [fact for fact in question.facts if random.random() < 0.75]
+            recalled = self._recalled(random, question, known)
+            asked = [*self._question, *self._encode(question.x), *recalled, *self._opening]
+            is_answered = len(known) == len(question.facts)
+            held = {fact.name: fact for fact in known}
+            done = self._encode(question.working(question.answer if is_answered else None, held))
             ids += asked + done
             learnt += [False] * len(asked) + [True] * len(done)
         return Row.of(ids, learnt)
 
-    def _recalled(self, random: Random, question: Question) -> list[int]:
-        """Memories that hold the facts of a question among others."""
-        facts = list(question.facts)
+    def _recalled(self, random: Random, question: Question, known: Sequence[Fact]) -> list[int]:
+        """Memories that hold the facts of a question that are known, among others that look like all of them."""
+        facts = list(known)
         others = [
-            look_alike(random, fact.name) if random.random() < 0.7 else draw_name(random)
-            for fact in facts
+            look_alike(random, fact.name) if random.random() < 0.8 else draw_name(random)
+            for fact in question.facts
             for _ in range(random.choice((1, 1, 2)))
         ]
-        names = {fact.name for fact in facts}
+        names = {fact.name for fact in question.facts}
         facts += [Fact(name, draw_number(random, name, 2, 19, False)) for name in others if name not in names]
         return [
             token for fact in random.sample(facts, len(facts)) for token in (*self._memory, *self._encode(fact.text))
@@ -194,8 +198,8 @@ def mixture(progress: float) -> Mixture:
     if progress < 0.22:
         return Mixture(alone=0.8, asked=0.2, working=0.2, verdicts=0.2)
     if progress < 0.7:
-        return Mixture(alone=0.45, asked=0.32, working=0.12, verdicts=0.12)
-    return Mixture(alone=0.4, asked=0.28, working=0.1, verdicts=0.06)
+        return Mixture(alone=0.45, asked=0.25, working=0.3, verdicts=0.05)
+    return Mixture(alone=0.4, asked=0.28, working=0.2, verdicts=0.05)
 
 
 _FORMS: tuple[tuple[tuple[str, ...], float], ...] = (((), 5), (("compact",), 1.5), (("cells",), 2), (("silent",), 0.7))

@@ -13,7 +13,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from judging.facts import FIRST, LAST, Fact, is_held_out, look_alike
+from judging.facts import Fact, is_held_out, look_alike
 from judging.talk import PERSONAS
 from judging.world import Kind, Question, make_question
 
@@ -28,7 +28,6 @@ _PLAIN_KINDS: tuple[tuple[str, Kind], ...] = (
     ("by-a-rule", "rule"),
 )  # fmt: skip
 _SHAPES = ("two", "times", "three", "chain")
-_NAMES = frozenset(first + last for first in FIRST for last in LAST)
 
 
 class Demonstration:
@@ -40,7 +39,7 @@ class Demonstration:
         held: the facts that each agent remembers.
     """
 
-    def __init__(self, seed: int = 3, plain: int = 18, misled: int = 12, hidden: int = 20) -> None:
+    def __init__(self, seed: int = 3, plain: int = 18, misled: int = 12, hidden: int = 16) -> None:
         self._random = Random(f"demonstration-{seed}")
         self._taken: set[str] = set()
         self.tasks: list[dict[str, Any]] = []
@@ -52,6 +51,7 @@ class Demonstration:
             self._add_misled(n)
         for n in range(hidden):
             self._add_hidden(n)
+        self._add_decoys()
         for facts in self.held.values():
             self._random.shuffle(facts)
 
@@ -77,7 +77,6 @@ class Demonstration:
         stale, new = self._agents(2) if n else AGENTS[:2]
         self._give(stale, question.stale)
         self._give(new, question.facts)
-        self._decoys(question)
         self._add(f"corrected-{n + 1}", question, MISLED, "dated")
 
     def _add_hidden(self, n: int) -> None:
@@ -92,7 +91,6 @@ class Demonstration:
             agents = sorted(agents, key=AGENTS.index)
         for agent, fact in zip(agents, question.facts, strict=True):
             self._give(agent, [fact])
-        self._decoys(question)
         self._add(f"hidden-{n + 1}", question, HIDDEN, shape)
 
     def _questions(self, n: int, kind: Kind, shape: str | None = None) -> Iterator[Question]:
@@ -101,7 +99,7 @@ class Demonstration:
             question = make_question(self._random, kind, n=2 + (n + 1) % 5, held_out=True, shape=shape)
             facts = (*question.facts, *question.stale)
             names = {fact.name for fact in facts}
-            is_new = names <= _NAMES - self._taken and all(is_held_out(fact.name, fact.number) for fact in facts)
+            is_new = not names & self._taken and all(is_held_out(fact.name, fact.number) for fact in facts)
             if is_new and (n or all(reply.style == "plain" for reply in question.replies)):
                 yield question
 
@@ -113,9 +111,9 @@ class Demonstration:
         self.held[agent] += facts
         self._taken |= {fact.name for fact in facts}
 
-    def _decoys(self, question: Question) -> None:
-        """For each name that is needed one that looks like it, in the memory of any agent."""
-        for fact in question.facts:
+    def _add_decoys(self) -> None:
+        """For the names that are needed others that look like them, as far as there are, in the memory of any agent."""
+        for fact in [fact for question in self.questions.values() for fact in question.facts]:
             name = look_alike(self._random, fact.name)
             numbers = [number for number in range(2, 20) if is_held_out(name, number)]
             if numbers and name not in self._taken:

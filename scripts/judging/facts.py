@@ -7,25 +7,26 @@ measured with.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from hashlib import blake2b
 from random import Random
 
 Terms = tuple[tuple[int, str], ...]
 """What is added up: a multiple and a name; the name is empty for a plain number."""
 FIRST = (
-    "cre", "dru", "gri", "kel", "vel", "vro", "dax", "yop", "jel", "snu", "pra", "kru", "gur", "cla", "dro", "sko",
-    "plu", "gwa", "zin", "ruk", "jov", "yem", "nif", "kra", "pel", "skel", "nof", "rav", "cha", "gla", "spo", "zul",
-    "ked",
+    "kel", "gur", "vro", "jel", "plu", "zul", "sko", "dro", "pra", "dax", "ruk", "nif", "yem", "cla", "gwa", "cha",
 )  # fmt: skip
 LAST = (
-    "zz", "bb", "mb", "b", "z", "og", "ug", "ax", "ix", "ox", "ar", "or", "ur", "olv", "umb", "arg", "ibb", "odd",
-    "uff",
+    "or", "ax", "z", "ug", "mb", "ix", "arg", "olv", "ox", "ibb", "odd", "uff", "ur", "og", "b", "umb",
 )  # fmt: skip
-"""Syllables of names. Each is one token, whatever stands around it, so that a name is read as two."""
-_ODD = ("blorp", "glim", "zorn", "quax", "fendle", "trosk", "wibble", "narp", "plim", "dask", "gurn", "mofet")
-_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+"""Syllables of names."""
+NAMES = tuple(first + LAST[(i + step) % len(LAST)] for i, first in enumerate(FIRST) for step in (0, 1, 3, 6, 10, 13))
+"""The names, each one token whatever stands around it. Every beginning and every ending stands in six of them."""
+
+
+_SYLLABLES = {first + last: (first, last) for first in FIRST for last in LAST if first + last in NAMES}
 
 
 @dataclass(frozen=True)
@@ -61,32 +62,25 @@ Facts = Mapping[str, Fact]
 
 
 def draw_name(random: Random) -> str:
-    """A name that means nothing: two syllables, now and then other letters."""
-    kind = random.random()
-    if kind < 0.05:
-        return "".join(random.choices(_LETTERS, k=random.randint(3, 6)))
-    return random.choice(_ODD) if kind < 0.1 else random.choice(FIRST) + random.choice(LAST)
+    """A name that means nothing."""
+    return random.choice(NAMES)
 
 
-def draw_names(random: Random, n: int, held_out: bool) -> list[str]:
-    """Different names, each of which has two numbers from 2 to 9 or more of the side that is asked for."""
-    found: dict[str, None] = {}
-    while len(found) < n:
-        name = draw_name(random)
-        if sum(is_held_out(name, number) == held_out for number in range(2, 10)) > 1:
-            found[name] = None
-    return list(found)
+def draw_names(random: Random, n: int, held_out: bool, numbers: int = 1) -> list[str]:
+    """Different names, each of which has some numbers from 2 to 9 or more of the side that is asked for."""
+    return random.sample(_names(held_out, numbers), n)
 
 
-def look_alike(random: Random, name: str) -> str:
-    """Another name that begins or ends as a name does."""
-    for first in random.sample(FIRST, len(FIRST)):
-        if name.startswith(first) and random.random() < 0.5:
-            return first + random.choice([last for last in LAST if first + last != name])
-    for last in LAST:
-        if name.endswith(last):
-            return random.choice([first for first in FIRST if first + last != name]) + last
-    return draw_name(random)
+@cache
+def _names(held_out: bool, numbers: int) -> list[str]:
+    return [name for name in NAMES if sum(is_held_out(name, number) == held_out for number in range(2, 10)) >= numbers]
+
+
+def look_alike(random: Random, name: str, taken: Container[str] = ()) -> str:
+    """Another name that begins or ends as a name does and is not taken, or any other where all of these are."""
+    first, last = _SYLLABLES[name]
+    like = [other for other, (a, b) in _SYLLABLES.items() if (a == first) != (b == last) and other not in taken]
+    return random.choice(like or [other for other in NAMES if other != name and other not in taken])
 
 
 def is_held_out(name: str, number: int) -> bool:

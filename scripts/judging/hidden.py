@@ -73,8 +73,8 @@ def misled(arms: Arms, n: int) -> dict[str, Any]:
 
 
 def _debate(arms: Arms, profile: Profile, **settings: Any) -> DebateEvaluator:
-    """A debate of at least two rounds: in the first one all may agree that too little is known."""
-    return arms.evaluator(profile=profile, min_rounds=2, **settings)
+    """A debate of all rounds: before all is told, all may agree that too little is known."""
+    return arms.evaluator(profile=profile, convergence=None, **settings)
 
 
 def _remember(arms: Arms, part: str, cases: Sequence[Case]) -> None:

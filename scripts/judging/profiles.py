@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from random import Random
 
-from judging.facts import Fact, draw_name, look_alike
+from judging.facts import NAMES, Fact, look_alike
 from judging.talk import PERSONAS
 from judging.world import SHAPES, Question, make_question
 
-GROUP = 30
+GROUP = 4
 """Tasks whose facts are in the same memories."""
 SPLIT = tuple(shape for shape in SHAPES if shape != "dated")
 Held = tuple[tuple[Fact, ...], ...]
@@ -117,21 +116,17 @@ def _misled(random: Random, question: Question) -> tuple[tuple[str, ...], Held]:
 
 
 def _decoy(random: Random, fact: Fact, taken: set[str]) -> Fact:
-    return replace(fact, name=_new(partial(look_alike, random, fact.name), taken), number=random.randint(2, 9), of="")
+    name = look_alike(random, fact.name, taken)
+    taken.add(name)
+    return replace(fact, name=name, number=random.randint(2, 9), of="")
 
 
 def _renamed(random: Random, case: Case, taken: set[str]) -> Case:
-    names = {fact.name: _new(partial(draw_name, random), taken) for held in case.held for fact in held}
+    old = sorted({fact.name for held in case.held for fact in held})
+    names = dict(zip(old, random.sample(sorted(set(NAMES) - taken), len(old)), strict=True))
+    taken |= set(names.values())
     held = tuple(
         tuple(replace(fact, name=names[fact.name], of=names.get(fact.of, fact.of)) for fact in facts)
         for facts in case.held
     )
     return replace(case, held=held)
-
-
-def _new(draw: Callable[[], str], taken: set[str]) -> str:
-    """A name that is not taken; it is afterwards."""
-    while (name := draw()) in taken:
-        pass
-    taken.add(name)
-    return name

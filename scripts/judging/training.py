@@ -22,12 +22,14 @@ from typing import Any, cast, get_args
 from debate import bundled_judge
 from debate.bundled_judge import FILE
 from judging.batches import Batch, Encoder, Row, in_background, padded
-from judging.facts import FIRST, LAST
+from judging.facts import FIRST, LAST, NAMES
 from judging.questions import Asked, make_asked
 from judging.samples import Sample, make_sample
 from judging.talk import Style
-from judging.tokens import train_tokenizer, with_pieces, with_syllables
+from judging.tokens import train_tokenizer, with_words
 
+_PIECES = (*FIRST, *LAST, *NAMES)
+"""Pieces of the tokenizer whatever its texts are: a name is one token, and its syllables come before it."""
 _MARKS = re.compile(r"<\|\w+\|>")
 
 
@@ -59,7 +61,7 @@ def make_model(tokenizer: Any, plan: Plan) -> Any:
     if plan.start is not None:
         start: Any = LlamaForCausalLM
         model = start.from_pretrained(plan.start, dtype="float32")  # whatever its file is in
-        model.resize_token_embeddings(len(tokenizer))
+        _widen(model, tokenizer)
         return _deepened(model, plan.layers)
     heads = plan.hidden // 32
     return LlamaForCausalLM(
@@ -80,6 +82,18 @@ def make_model(tokenizer: Any, plan: Plan) -> Any:
     )
 
 
+def _widen(model: Any, tokenizer: Any) -> None:
+    """Give the model embeddings of the tokens that are new to it: drawn as if they were further syllables of names."""
+    torch: Any = import_module("torch")
+    n = model.config.vocab_size
+    if len(tokenizer) == n:
+        return
+    model.resize_token_embeddings(len(tokenizer), mean_resizing=False)
+    rows = model.get_input_embeddings().weight.data
+    known = rows[tokenizer.convert_tokens_to_ids(list(FIRST))]
+    rows[n:] = known.mean(0) + known.std(0) * torch.randn(len(tokenizer) - n, rows.shape[1])
+
+
 def _deepened(model: Any, layers: int) -> Any:
     """The model with further layers among its own, which at first change nothing (Chen et al. 2016, Net2Net)."""
     torch: Any = import_module("torch")
@@ -97,19 +111,15 @@ def _deepened(model: Any, layers: int) -> Any:
 
 
 def make_tokenizer(plan: Plan) -> Any:
-    """A tokenizer for the texts of 4,000 samples; or the one to start from, with pieces for what it lacks."""
+    """A tokenizer for the texts of 4,000 samples, or the one to start from; each name is one token."""
     models: Any = import_module("transformers")
-    known = None if plan.start is None else models.AutoTokenizer.from_pretrained(plan.start)
-    if known is not None and all(len(known.tokenize(syllable)) == 1 for syllable in (*FIRST, *LAST)):
-        return known
+    if plan.start is not None:
+        return with_words(models.AutoTokenizer.from_pretrained(plan.start), _PIECES)
     random = Random(f"tokenizer-{plan.seed}")
-    samples = [make_asked(random) if n % 4 == 0 else make_sample(random) for n in range(1200 if known else 4000)]
+    samples = [make_asked(random) if n % 4 == 0 else make_sample(random) for n in range(4000)]
     found = [text for sample in samples for text in (*_pieces(sample), *_replies(sample))]
-    if known is None:
-        frame = ["system\n", "\n", "user\n", "assistant\n"] * 4000
-        return with_syllables(train_tokenizer([*frame, *found], vocabulary=800), (*FIRST, *LAST))
-    kept = [s.reply for s in samples if s.kind.split()[0] in ("add", "sub", "max", "sort")]
-    return with_pieces(with_syllables(known, (*FIRST, *LAST)), found, kept, n=96)
+    frame = ["system\n", "\n", "user\n", "assistant\n"] * 4000
+    return with_words(train_tokenizer([*frame, *found], vocabulary=800), _PIECES)
 
 
 def _pieces(sample: Sample | Asked) -> list[str]:

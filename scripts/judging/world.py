@@ -121,13 +121,6 @@ def _through(name: str, known: Facts, steps: list[tuple[Literal["+", "*"], int, 
     return number + fact.number
 
 
-WORDS = (
-    "kelor", "gurax", "vroz", "jelug", "plumb", "zulix", "skoarg", "drolv", "praox", "daxibb", "rukodd", "nifuff",
-    "yemur", "claog", "gwaz", "chaumb",
-)  # fmt: skip
-"""Names of the memories that come with the demo, and of benchmarks."""
-
-
 def rule_text(word: str, number: int) -> str:
     """A planted rule as a memory holds it."""
     return Fact(word, number).text
@@ -216,7 +209,7 @@ SHAPES = ("two", "times", "three", "chain", "chain of three", "dated")
 
 def _hidden(random: Random, held_out: bool, shape: str | None) -> Question:
     shape = shape or random.choices(SHAPES, (4, 3, 2, 3, 1, 3))[0]
-    names = draw_names(random, 3, held_out)
+    names = draw_names(random, 3, held_out, numbers=2 if shape == "dated" else 1)
     numbers = [draw_number(random, name, 2, 9, held_out) for name in names]
     first, second, third = names
     plain = tuple(map(Fact, names, numbers))

@@ -79,7 +79,7 @@ def test_no_agent_alone_remembers_what_a_hidden_profile_needs() -> None:
 
 def test_hidden_profiles_are_found_by_ideal_agents_that_debate_and_by_no_others(shown: str) -> None:
     debated, silent, one = right(shown, HIDDEN)
-    assert debated == 20
+    assert debated == sum(row["metadata"]["group"] == HIDDEN for row in demonstration().tasks)
     assert silent == one == 0
 
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from judging.batches import Encoder, Row, padded
-from judging.facts import FIRST, LAST, Fact, draw_name, is_held_out, look_alike, needed, newest
+from judging.facts import NAMES, Fact, draw_name, is_held_out, look_alike, needed, newest
 from judging.measuring import difference, paired, share
 from judging.outside import outside_task
 from judging.questions import game_of_24, make_asked, make_step, reaches_24
@@ -156,14 +156,17 @@ def test_no_pair_of_a_name_and_a_number_is_both_trained_on_and_measured_with(see
 
 
 def test_a_fifth_of_the_pairs_is_held_out() -> None:
-    pairs = [is_held_out(first + last, number) for first in FIRST for last in LAST for number in range(2, 20)]
+    pairs = [is_held_out(name, number) for name in NAMES for number in range(2, 20)]
     assert sum(pairs) / len(pairs) == pytest.approx(0.2, abs=0.02)
 
 
 @given(SEEDS)
 def test_a_look_alike_is_another_name(seed: int) -> None:
     name = draw_name(Random(seed))
-    assert look_alike(of(seed), name) != name
+    found = look_alike(of(seed), name)
+    assert found != name
+    assert found[:3] == name[:3] or found[3:] == name[3:]
+    assert look_alike(of(seed), name, taken=set(NAMES) - {"kelor", "gurax"}) in {"kelor", "gurax"}
 
 
 # ---- samples
@@ -345,19 +348,13 @@ def test_a_token_of_a_tree_is_guessed_as_if_its_text_stood_alone(encoder: Encode
 
 
 @pytest.mark.vllm
-def test_pieces_are_added_to_a_tokenizer_and_what_is_kept_stays_as_it_was(encoder: Encoder) -> None:
-    transformers: Any = required_module("transformers")
-    from judging.tokens import with_pieces
+def test_each_name_is_one_token(encoder: Encoder) -> None:
+    from judging.tokens import with_words
 
-    known = transformers.AutoTokenizer.from_pretrained(bundled_judge.model_path())
-    kept = [make_sample(Random(seed)).reply for seed in range(20)]
-    before = [known.encode(text) for text in kept]
-    text = "[[[1]]]"
-    more = with_pieces(known, [text] * 3, kept, n=2)
-    assert more.decode(more.encode(text)) == text
-    assert len(more) == len(encoder.tokenizer) + 2
-    assert len(more.encode(text)) < len(encoder.tokenizer.encode(text))
-    assert [more.encode(text) for text in kept] == before
+    known = with_words(encoder.tokenizer, ("gurnax", *NAMES))
+    for name in ("gurnax", *NAMES):
+        assert len(known.tokenize(name)) == 1
+        assert known.decode(known.encode(f"{name}+{name}?")) == f"{name}+{name}?"
 
 
 @pytest.mark.vllm
