@@ -6,6 +6,7 @@ task, from 1, because the labels of the debate mean nothing outside it.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -199,6 +200,16 @@ def verdict(choice: Collection[int], best: Collection[int]) -> Verdict | None:
     if set(choice) <= set(best):
         return "right"
     return "tied" if len(choice) > 1 else "wrong"
+
+
+def share_right(choice: Collection[int], best: Collection[int]) -> float:
+    """How right a choice is where one of those that tie is drawn, from 0 to 1: the share of it that is right.
+
+    0 where nothing is chosen, NaN without a label.
+    """
+    if not best:
+        return math.nan
+    return len({*choice} & {*best}) / len(choice) if choice else 0.0
 
 
 def why_unscored(turn: Turn, j: int, k: int) -> str | None:

@@ -1,30 +1,29 @@
-"""Show what came of the demo's run: three debates, then the debate beside its two controls, then where the report is.
+"""Show what came of the demo's run: three debates, then the debate beside its control, then where the report is.
 
     python scripts/demonstrate.py out/demo
 
-The controls are asked for here, with the run's own model and memory: a silent panel (the same agents for as many turns,
-none of which hears another) and one judge (the last agent, once). Nothing of them is recorded.
+The control is what `debate run --control` made: a silent panel (the same agents in as many turns, none of which hears
+another) and one judge (the first turn of each of its agents, on average).
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-import time
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console, RenderableType
 from rich.table import Table
 
-from debate import DebateEvaluator, Engine, Evaluation, Task
+from debate import Evaluation, Task
 from debate.cli.console import heading, line, open_console, say, table
-from debate.config.settings import RunSettings
+from debate.cli.figures import percent
 from debate.errors import DebateError
-from debate.jobs.run import recalling
 from debate.jobs.run_directory import RunDirectory
-from debate.statistics import wilson
+from debate.meta_evaluation.control import ARMS, Control, read_control
+from debate.meta_evaluation.judged import read_run
+from debate.statistics import share
 from debate.types import FloatArray
 
 SHOWN = {
@@ -33,7 +32,6 @@ SHOWN = {
     "hidden-1": "No agent knows enough alone: each tells what it remembers, and who comes after adds it up.",
 }
 """What to look for in three tasks of the demo."""
-Evaluated = tuple[Task, Evaluation]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -49,25 +47,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def show(path: Path) -> None:
-    """Print everything; the controls only beside a debate."""
+    """Print everything; the comparison where the run has a control."""
     folder = RunDirectory.existing(path)
-    settings = RunSettings.read(None, folder.settings or {})
-    evaluator = settings.make_evaluator()
     with folder.open_store() as store:
         debates = list(store.read(folder.name).results())
     console = open_console()
     for task, evaluation in debates:
         if (looked_for := SHOWN.get(task.id)) is not None:
             show_debate(console, task, evaluation, looked_for)
-    if isinstance(evaluator, DebateEvaluator):
+    if (control := read_control(read_run(path))) is not None:
         console.print()
-        arms = {"debate": debates} | ask_controls(settings, evaluator, debates)
         console.print(heading("Debate, silent panel and one judge"))
-        console.print(comparison(arms))
-        say("Right answers with 95 % intervals. The silent panel takes as many turns as the debate.")
+        console.print(comparison(control))
+        say("Right answers with intervals of 95 %; of a tie each candidate has its share. In the")
+        say("silent panel nobody hears another, in as many turns; one judge is its first turn.")
     say("", f"All results are in {folder.path / 'results.jsonl'}. To read on:")
     say(f"  debate show {path} hidden-1    # a debate in full")
     say(f"  debate show {path} --list      # all tasks")
+    say(f"  debate agree {path}            # what the judge is worth by the labels")
 
 
 def show_debate(console: Console, task: Task, evaluation: Evaluation, looked_for: str) -> None:
@@ -97,48 +94,16 @@ def _mean(scores: FloatArray) -> str:
     return "-" if mean != mean else f"{mean:.1f}"
 
 
-def controls(
-    evaluator: DebateEvaluator, debates: Sequence[Evaluation]
-) -> tuple[list[DebateEvaluator], DebateEvaluator]:
-    """The silent panel of each debate, and one judge."""
-    silent = replace(evaluator, mode="independent", convergence=None)
-    profile = evaluator.loaded_profile
-    one = replace(evaluator, profile=replace(profile, personas=profile.personas[-1:]), rounds=1, quorum=None)
-    return [replace(silent, rounds=max(1, each.rounds_run)) for each in debates], one
-
-
-def ask_controls(
-    settings: RunSettings, evaluator: DebateEvaluator, debates: Sequence[Evaluated]
-) -> dict[str, list[Evaluated]]:
-    """The same tasks by both controls."""
-    tasks = [task for task, _ in debates]
-    silent, one = controls(evaluator, [evaluation for _, evaluation in debates])
-    backends = settings.open_backends(evaluator)
-    say("the silent panel and one judge are asked now", err=True)
-    with (
-        recalling(settings.memory, time.time(), backends, say) as memory,
-        Engine(backends, memory, seed=settings.seed) as engine,
-    ):
-        return {
-            "silent panel": list(zip(tasks, engine.evaluate_batch(tasks, silent), strict=True)),
-            "one judge": list(zip(tasks, engine.evaluate_batch(tasks, one), strict=True)),
-        }
-
-
-def comparison(arms: Mapping[str, Sequence[Evaluated]]) -> RenderableType:
-    """A row per group of tasks, a column per arm."""
-    groups = list(dict.fromkeys(task.metadata.get("group") for _, tasks in arms.items() for task, _ in tasks))
-    made = table("tasks", *arms)
-    for group in groups:
-        made.add_row(line(str(group)), *(line(_share(arm, group)) for arm in arms.values()))
+def comparison(control: Control) -> RenderableType:
+    """A row per group of tasks, a column per way of judging."""
+    of_task = [task.group for task in control.debates]
+    made = table("tasks", "n", *ARMS, right=(1,))
+    for group in dict.fromkeys(of_task):
+        places = [n for n, each in enumerate(of_task) if each == group]
+        made.add_row(
+            line(group), str(len(places)), *(percent(share(right[places]), digits=0) for right in control.right)
+        )
     return made
-
-
-def _share(arm: Sequence[Evaluated], group: object) -> str:
-    """How many of a group's tasks were judged rightly, and the interval of the share."""
-    hits = [evaluation.verdict(task.best) == "right" for task, evaluation in arm if task.metadata.get("group") == group]
-    low, high = wilson(sum(hits), len(hits)).interval
-    return f"{sum(hits)} of {len(hits)}, {100 * low:.0f}-{100 * high:.0f} %"
 
 
 if __name__ == "__main__":

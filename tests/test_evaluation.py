@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from debate.evaluation import Evaluation, failed
+from debate.evaluation import Evaluation, failed, share_right
 from debate.flow import Completion, Generate
 from debate.profiles import Component, MemorySettings, Persona, Profile
 from debate.scorers import ERRORS
@@ -461,6 +461,13 @@ def test_a_choice_is_right_when_all_of_it_is(
     found = replace(judged(), selected=selected, tied=tied)
     assert found.verdict(best) == verdict
     assert found.choice == (() if selected is None else tied if selected in tied else (selected,))
+
+
+def test_of_a_tie_each_candidate_has_its_share() -> None:
+    assert share_right((2,), (2,)) == 1
+    assert share_right((0, 1, 2, 3), (2,)) == 0.25
+    assert share_right((0, 1), (2,)) == share_right((), (2,)) == 0
+    assert math.isnan(share_right((1,), ()))
 
 
 def test_a_chain_of_thought_is_every_turn_in_order() -> None:

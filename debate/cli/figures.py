@@ -12,9 +12,9 @@ from debate.statistics import Estimate
 from debate.statistics.intervals import NOWHERE
 
 
-def percent(found: Estimate | float, *, sign: bool = False) -> str:
+def percent(found: Estimate | float, *, sign: bool = False, digits: int = 1) -> str:
     """A share: `62.0 % [49.6, 73.2]`; a difference of shares, with `sign`, in points: `+3.1 [-2.0, 8.2]`."""
-    return _written(found, 100, 1, sign, "" if sign else " %")
+    return _written(found, 100, digits, sign, "" if sign else " %")
 
 
 def number(found: Estimate | float, *, sign: bool = False) -> str:

@@ -60,6 +60,7 @@ def _choices(found: TrustFigures) -> Parts:
     yield section("The judge against people")
     yield figures(
         ("right choice", percent(right.share), percent(rates.constant), f"{right.labeled:,}"),
+        ("right choice, ties shared", percent(choices.ties_shared), "", f"{choices.ties_shared.n:,}"),
         *pairs,
         ("kappa", number(choices.kappa), number(0.0), f"{choices.kappa.n:,}"),
         ("AC1", number(choices.ac1), "", f"{choices.ac1.n:,}"),
@@ -95,7 +96,7 @@ def _order(of: ComponentFigures) -> Row:
 
 
 def _level(of: ComponentFigures) -> Row:
-    people = f"{of.people:.2f} ({of.range[0]:g} to {of.range[1]:g})"
+    people = f"{of.people:.2f} ({of.range[0]:.3g} to {of.range[1]:.3g})"
     sizes = f"{number(of.absolute.estimate)} ({number(of.constant_absolute)})"
     return of.name, people, f"{of.judge:.2f} (of {of.top:g})", number(of.difference, sign=True), sizes
 

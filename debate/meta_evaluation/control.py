@@ -15,9 +15,11 @@ from pathlib import Path
 import numpy as np
 
 from debate.errors import InputError
+from debate.evaluation import share_right
 from debate.jobs.run_directory import RunDirectory
 from debate.meta_evaluation.aggregation import Aggregation, choice_of, debates_of
 from debate.meta_evaluation.judged import Judged, JudgedRun, read_run
+from debate.meta_evaluation.people import decided
 from debate.statistics import Mean, paired_difference, share, smallest_difference
 from debate.types import FloatArray
 
@@ -136,11 +138,11 @@ class Control:
     @cached_property
     def right(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """How right debate, silent panel and one judge are on each task, from 0 to 1, (n,); NaN without a label."""
-        best = [_best(task) for task in self.debates]
+        best = [decided(task) for task in self.debates]
 
         def right(choices: Choices) -> FloatArray:
             each = zip(choices, best, strict=True)
-            shares = [np.mean([_share_right(choice, named) for choice in own]) for own, named in each]
+            shares = [np.mean([share_right(choice, named) for choice in own]) for own, named in each]
             return np.array(shares, dtype=np.float64)
 
         debate, silent, judge = map(right, self.choices)
@@ -202,19 +204,6 @@ def _n_turns(task: Judged) -> int:
 
 def _first_turn(tensor: FloatArray, agent: int) -> FloatArray:
     return tensor[:1, agent : agent + 1]  # (1, 1, J, K)
-
-
-def _best(task: Judged) -> tuple[int, ...]:
-    """The candidates that people prefer to some others; empty where they name none."""
-    choice = task.labels.together.choice
-    return choice if len(choice) < len(task.scores) else ()
-
-
-def _share_right(choice: tuple[int, ...], best: tuple[int, ...]) -> float:
-    """The share of the chosen that are best: a tie is as right as a draw from it. NaN without a label."""
-    if not best:
-        return math.nan
-    return len({*choice} & {*best}) / len(choice) if choice else 0.0
 
 
 def _spent(task: Judged) -> tuple[int, int, int]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from debate.dataset.labels import Opinion
-from debate.evaluation import verdict
+from debate.evaluation import share_right, verdict
 from debate.meta_evaluation.aggregation import Aggregation
 from debate.meta_evaluation.judged import Judged
 from debate.scoring.tensor import highest_score
@@ -93,12 +93,14 @@ class Choices:
 
     Attributes:
         right: over the decided tasks; what is tied or unscored is not right.
+        ties_shared: likewise, but a tie is as right as a draw from it, as in `ControlFigures`.
         pairs: over the pairs of candidates of a task that people compare, in the three ways of counting ties.
         kappa: over the tasks; a choice is a place in the eval set, or a tie.
         ac1: likewise.
     """
 
     right: Accuracy
+    ties_shared: Mean
     pairs: tuple[PairFigure, ...]
     kappa: Agreement
     ac1: Agreement
@@ -252,6 +254,7 @@ def choices(tasks: Sequence[Judged]) -> Choices | None:
     codes = np.array([[_code(task.labels.together.choice), _code(task.choice)] for task in compared])  # (n, 2)
     return Choices(
         right=right_choices(compared),
+        ties_shared=share([share_right(task.choice, decided(task)) for task in compared]),
         pairs=pair_figures(compared),
         kappa=cohen_kappa(codes[:, 0], codes[:, 1]),
         ac1=gwet_ac(codes[~np.isnan(codes).any(axis=1)]),

@@ -13,9 +13,10 @@ from typing import Any
 
 from debate import DebateEvaluator, Evaluation
 from debate.data_files import data_folder
+from debate.evaluation import share_right
 from debate.profiles import Profile
 from judging.arms import Arms, hits, remembering
-from judging.measuring import mean_of, paired, share, tie_share
+from judging.measuring import mean_of, paired, share
 from judging.profiles import Case, collection, hidden_cases, memories, misled_cases, shuffled
 from judging.samples import judge_profile
 from judging.talk import PERSONAS, say
@@ -104,7 +105,7 @@ def _figures(cases: Sequence[Case], found: dict[str, list[Evaluation]]) -> dict[
     questions = [case.question for case in cases]
     right = {arm: hits(each, questions) for arm, each in found.items()}
     ties = {
-        arm: [tie_share(evaluation.choice, q.best) for evaluation, q in zip(each, questions, strict=True)]
+        arm: [share_right(evaluation.choice, (q.best,)) for evaluation, q in zip(each, questions, strict=True)]
         for arm, each in found.items()
     }
     against = ("silent", "single", "single_all")
@@ -124,7 +125,7 @@ def _figures(cases: Sequence[Case], found: dict[str, list[Evaluation]]) -> dict[
 def unknowing(question: Question) -> float:
     """What an ideal judge that knows no fact is worth: style alone tells it candidates apart, and ties are shared."""
     totals = [accuracy + (relevance + completeness) / 2 for accuracy, relevance, completeness in _open_scores(question)]
-    return tie_share([j for j, total in enumerate(totals) if total == max(totals)], question.best)
+    return share_right([j for j, total in enumerate(totals) if total == max(totals)], (question.best,))
 
 
 def _open_scores(question: Question) -> tuple[tuple[int, ...], ...]:

@@ -19,11 +19,6 @@ def share(hits: Sequence[bool]) -> dict[str, Any]:
     return {"n": found.n, "share": round(found.estimate, 4), "interval": [round(end, 4) for end in found.interval]}
 
 
-def tie_share(choice: Sequence[int], best: int) -> float:
-    """What a choice is worth where one of those that tie is drawn: 1 over their number if the best is among them."""
-    return 1 / len(choice) if best in choice else 0.0
-
-
 def paired(ours: Sequence[float], theirs: Sequence[float], seed: int = 0, draws: int = 2000) -> dict[str, Any]:
     """Mean of the differences pair by pair, with its 95 % interval (bootstrap over the pairs)."""
     differences = [a - b for a, b in zip(ours, theirs, strict=True)]

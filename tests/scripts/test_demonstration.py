@@ -44,17 +44,17 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> str:
     out = tmp_path_factory.mktemp("demo") / "out"
     backend = ["--backend", f"{__name__}:ideal", "--templates", "compact", "--profile", "judge"]
     with pytest.MonkeyPatch.context() as monkeypatch:
-        assert debate(monkeypatch, "run", TASKS, *backend, "--memory", "built-in", "--out", out) == 0
+        assert debate(monkeypatch, "run", TASKS, *backend, "--memory", "built-in", "--control", "--out", out) == 0
     printed = io.StringIO()
     with redirect_stdout(printed):
         assert load_script("demonstrate").main([str(out)]) == 0
     return printed.getvalue()
 
 
-def right(shown: str, group: str) -> list[int]:
-    """How many of a group's tasks each arm judged rightly, from the table."""
-    [row] = [line for line in shown.splitlines() if line.strip().startswith(group) and " of " in line]
-    return [int(n) for n in re.findall(r"(\d+) of \d+", row)]
+def right(shown: str, group: str) -> list[float]:
+    """The share of a group's tasks that each arm judged rightly, in percent, from the table."""
+    [row] = [line for line in shown.splitlines() if line.strip().startswith(group) and " % [" in line]
+    return [float(each) for each in re.findall(r"([\d.]+) %", row)]
 
 
 def test_the_files_are_those_that_the_generator_makes() -> None:
@@ -79,18 +79,18 @@ def test_no_agent_alone_remembers_what_a_hidden_profile_needs() -> None:
 
 def test_hidden_profiles_are_found_by_ideal_agents_that_debate_and_by_no_others(shown: str) -> None:
     debated, silent, one = right(shown, HIDDEN)
-    assert debated == sum(row["metadata"]["group"] == HIDDEN for row in demonstration().tasks)
-    assert silent == one == 0
+    assert debated == 100
+    assert max(silent, one) < 40, "all candidates tie, or nearly all"
 
 
 def test_ideal_agents_correct_the_one_that_is_misled(shown: str) -> None:
     debated, silent, one = right(shown, MISLED)
-    assert debated >= 11, "now and then scores agree well enough before all have heard what is new"
-    assert max(silent, one) < 8
+    assert debated > 90, "now and then scores agree well enough before all have heard what is new"
+    assert max(silent, one) < 70
 
 
 def test_ideal_agents_need_no_debate_where_each_can_answer_alone(shown: str) -> None:
-    assert right(shown, PLAIN) == [18, 18, 18]
+    assert right(shown, PLAIN) == [100, 100, 100]
 
 
 def test_three_debates_are_shown_turn_by_turn_with_what_to_look_for(shown: str) -> None:

@@ -17,7 +17,6 @@ from judging.facts import Fact, is_held_out, newest
 from judging.harder import harder, known_facts
 from judging.hidden import hidden_profile, misled, mute_templates
 from judging.limits import is_told, outside
-from judging.measuring import tie_share
 from judging.outside import outside_task
 from judging.outside_held_out import NEAR, OUTSIDE, Family, draw
 from judging.profiles import GROUP, SPLIT, Case, hidden_cases, memories, misled_cases, shuffled
@@ -185,13 +184,6 @@ def test_of_a_turn_whose_words_are_unheard_the_scores_are_shown_alone(tmp_path: 
     }
     block = templates.render("debate/turn.j2", turn)
     assert "".join(segment.text for segment in block) == "<|turn|>Critic 1:<|of|>A 9 8"
-
-
-def test_a_tie_is_worth_what_drawing_one_of_it_is() -> None:
-    assert tie_share((2,), 2) == 1
-    assert tie_share((0, 1, 2, 3), 2) == 0.25
-    assert tie_share((0, 1), 2) == 0
-    assert tie_share((), 2) == 0
 
 
 # ---- outside
