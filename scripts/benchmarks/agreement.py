@@ -3,8 +3,7 @@
     scripts/bench agreement [--tasks 300] [--seed 1] [--model FOLDER] [--out FOLDER]
 
 All tasks share one memory per agent, in which a name means one thing. Of a hidden profile, no agent remembers all that
-is needed; no pair of a name and a number occurs in training. Prints the page, and the command that shows a debate. Takes
-about five minutes on two cores.
+is needed; no pair of a name and a number occurs in training. Prints the figures of the control, and the page.
 """
 
 from __future__ import annotations
@@ -19,12 +18,13 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from debate.bundled_judge import BUILT_IN
-from debate.files import json_text
-from debate.memory import HashingEmbedder, MemoryStore
 from judging.facts import Fact, is_held_out
 from judging.talk import PERSONAS
 from judging.world import DEBATED, Question, make_question
+
+from debate.bundled_judge import BUILT_IN
+from debate.files import json_text
+from debate.memory import HashingEmbedder, MemoryStore
 
 AGENTS = PERSONAS[:3]
 SHAPES = ("two", "times", "three", "chain")
