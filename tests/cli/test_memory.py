@@ -80,7 +80,7 @@ def test_without_a_place_the_store_is_in_the_users_data_folder() -> None:
 def test_a_run_recalls_writes_down_what_was_concluded_and_reflects(tmp_path: Path, store: Path) -> None:
     memory("import", "--built-in", "--embedder", "hashing")
     (tmp_path / "t.jsonl").write_text(
-        json.dumps({"id": "t", "x": "What is 7 percent of 240?", "candidates": ["a", "b"]})
+        json.dumps({"id": "t", "x": "Which percentage of 240 is 16.8?", "candidates": ["a", "b"]})
     )
     with FakeServer() as server:
         where = ["--backend", "openai", "--base-url", f"{server.url}/v1", "--model", "judge"]
