@@ -19,7 +19,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from judging.facts import Fact, draw_name, draw_number, look_alike
+from judging.facts import Fact, draw_name, draw_number, look_alike, newest
 from judging.forms import OTHERS, texts
 from judging.questions import Asked, make_asked
 from judging.samples import Sample, judge_profile, labels_of, make_debate
@@ -138,15 +138,20 @@ class Encoder:
             is_short = max(question.numbers, default=100) < 100
             if is_short and random.random() < 0.8:  # short ones are learnt soonest
                 continue
-            known = [fact for fact in question.facts if random.random() < 0.75]
-            recalled = self._recalled(random, question, known)
-            asked = [*self._question, *self._encode(question.x), *recalled, *self._opening]
-            is_answered = len(known) == len(question.facts)
-            held = {fact.name: fact for fact in known}
-            done = self._encode(question.working(question.answer if is_answered else None, held))
+            heard, held = ([fact for fact in _facts(question) if random.random() < share] for share in (0.4, 0.6))
+            told = self._told(random, question, heard) if question.facts else []
+            recalled = self._recalled(random, question, held)
+            asked = [*self._question, *self._encode(question.x), *told, *recalled, *self._opening]
+            done = self._encode(_working(question, [*heard, *held]))
             ids += asked + done
             learnt += [False] * len(asked) + [True] * len(done)
         return Row.of(ids, learnt)
+
+    def _told(self, random: Random, question: Question, heard: Sequence[Fact]) -> list[int]:
+        """What another agent has said of a question, as one who knows these facts; nothing, now and then."""
+        if not heard and random.random() < 0.5:
+            return []
+        return self._encode(f"<|turn|>{random.choice(PERSONAS)} {random.randint(1, 3)}: {_working(question, heard)}")
 
     def _recalled(self, random: Random, question: Question, known: Sequence[Fact]) -> list[int]:
         """Memories that hold the facts of a question that are known, among others that look like all of them."""
@@ -240,6 +245,17 @@ def batches(encoder: Encoder, random: Random, n_tokens: int, progress: Callable[
                 made.append(padded([row for row in rows if len(row.ids) <= WIDTHS[0]], WIDTHS[0], n))
         random.shuffle(made)
         yield from made
+
+
+def _facts(question: Question) -> tuple[Fact, ...]:
+    """All facts of a question, those that hold no longer among them."""
+    return *question.facts, *question.stale
+
+
+def _working(question: Question, known: Sequence[Fact]) -> str:
+    """The way to the answer of one who knows these facts, or what it lacks."""
+    current = newest(known)
+    return question.working(question.answer_knowing(current), current if question.terms else None)
 
 
 def _ends_of_values(text: str, values: Sequence[str]) -> set[int]:

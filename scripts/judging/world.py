@@ -208,7 +208,7 @@ SHAPES = ("two", "times", "three", "chain", "chain of three", "dated")
 
 
 def _hidden(random: Random, held_out: bool, shape: str | None) -> Question:
-    shape = shape or random.choices(SHAPES, (4, 3, 2, 3, 1, 3))[0]
+    shape = shape or random.choices(SHAPES, (4, 3, 2, 3, 1, 5))[0]
     names = draw_names(random, 3, held_out, numbers=2 if shape == "dated" else 1)
     numbers = [draw_number(random, name, 2, 9, held_out) for name in names]
     first, second, third = names
