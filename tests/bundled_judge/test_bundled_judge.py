@@ -16,11 +16,11 @@ from debate import Engine, Evaluation, Task, bundled_judge, load_profile
 from debate.backends import VLLM
 from debate.dataset.evalset import EvalSet
 from debate.evaluators.debate.candidate_order import Ordering
+from debate.evaluators.debate.control import ControlEvaluator
 from debate.evaluators.debate.prompts import DebatePrompts
 from debate.evaluators.debate.settings import CELL_SCALE
 from debate.parsing.debate_reply import ReplyForm
 from debate.profiles import MemorySettings
-from tests.scripts_loader import load_script
 
 pytestmark = pytest.mark.vllm
 
@@ -93,10 +93,11 @@ def test_a_rule_in_memory_decides_a_question_that_needs_it(judge_engine: Engine)
 
 
 def test_a_debate_finds_hidden_profiles_that_neither_a_silent_panel_nor_one_judge_finds(judge_engine: Engine) -> None:
-    tasks = own_tasks(HIDDEN)[:10]
-    evaluator = bundled_judge.evaluator()
+    tasks, evaluator, profile = own_tasks(HIDDEN)[:10], bundled_judge.evaluator(), load_profile("judge")
     debated = judge_engine.evaluate_batch(tasks, evaluator)
-    silent, one = load_script("demonstrate").controls(evaluator, debated)
+    rounds = {task.id: (found.rounds_run,) for task, found in zip(tasks, debated, strict=True)}
+    silent = ControlEvaluator.of(evaluator, rounds, {})
+    one = bundled_judge.evaluator(profile=replace(profile, personas=profile.personas[-1:]), rounds=1)
     assert n_right(tasks, debated) >= 7
     assert n_right(tasks, judge_engine.evaluate_batch(tasks, silent)) <= 5
     assert n_right(tasks, judge_engine.evaluate_batch(tasks, one)) <= 5
