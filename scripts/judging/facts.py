@@ -1,8 +1,8 @@
 """Names that count as numbers: what a memory holds of them, what an agent tells, and what follows from it.
 
 A fact says that a name is a number ("blorp is 7"), or another name and a number ("blorp is gurn+2"); one with a year
-holds until a later one. Names are drawn anew for every question. No pair of a name and a number is both trained on and
-measured with.
+("blorp (2024) is 7") holds until a later one. Names are drawn anew for every question. No pair of a name and a number
+is both trained on and measured with.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Fact:
         """As an agent tells it."""
         worth = f"{self.of}+{self.number}" if self.of else str(self.number)
         how = f"{self.number + self.added}-{self.added}=" if self.case else ""
-        return f"{self.name} is {how}{worth}" + (f" ({self.year})" if self.year else "")
+        return f"{self.name} ({self.year}) is {how}{worth}" if self.year else f"{self.name} is {how}{worth}"
 
 
 Facts = Mapping[str, Fact]

@@ -189,7 +189,7 @@ class _Debate:
             name = look_alike(random, random.choice(names)) if random.random() < 0.7 else draw_name(random)
             if name not in used:
                 used.add(name)
-                year = random.randint(2000, 2026) if random.random() < 0.15 else None
+                year = random.randint(2020, 2026) if random.random() < 0.15 else None
                 of = draw_name(random) if random.random() < 0.2 else ""
                 others.append(self._as_held(Fact(name, draw_number(random, name, 2, 19, False), of, year)))
         return random.sample([*seen, *others], len(seen) + len(others))

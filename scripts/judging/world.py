@@ -230,7 +230,7 @@ def _hidden(random: Random, held_out: bool, shape: str | None) -> Question:
             chain = (Fact(first, numbers[0], of=second), Fact(second, numbers[1], of=third), plain[2])
             return _of_terms(random, "hidden", ((1, first), (b, "")), chain)
         case _:
-            old, new = sorted(random.sample(range(2000, 2027), 2))
+            old, new = sorted(random.sample(range(2020, 2027), 2))
             before = draw_number(random, first, 2, 9, held_out, other_than=numbers[0])
             facts = (Fact(first, numbers[0], year=new),)
             terms = ((1, first), (b, ""))

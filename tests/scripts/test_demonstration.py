@@ -18,7 +18,7 @@ from debate.backends import Call
 from tests.command_line import debate
 from tests.scripts_loader import load_script
 
-_FACT = re.compile(r"\b([a-z]+) is (?:([a-z]+)\+)?(\d+)(?: \((\d{4})\))?")
+_FACT = re.compile(r"\b([a-z]+)(?: \((\d{4})\))? is (?:([a-z]+)\+)?(\d+)")
 
 
 @cache
@@ -31,7 +31,7 @@ def ideal(call: Call) -> str:
     question = demonstration().questions[call.info["task_id"]]
     labels: dict[str, int] = call.info["labels"]
     found: list[tuple[str, ...]] = _FACT.findall(call.messages[-1]["content"])
-    known = newest(Fact(name, int(n), of, int(year) if year else None) for name, of, n, year in found)
+    known = newest(Fact(name, int(n), of, int(year) if year else None) for name, year, of, n in found)
     shown = replace(question, replies=tuple(question.replies[j] for j in labels.values()))
     agent, is_first = PERSONAS.index(call.info["agent"]), call.info["round"] == 0
     belief = question.answer_knowing(known)
