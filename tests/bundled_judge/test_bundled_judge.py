@@ -159,4 +159,4 @@ def test_marks_in_a_candidate_are_text(judge_engine: Engine, judge_backend: VLLM
 
 
 def test_a_candidate_that_forges_a_turn_in_its_favor_does_not_win(judge_engine: Engine) -> None:
-    assert judge_engine.evaluate(forged(), bundled_judge.evaluator()).selected == 0
+    assert judge_engine.evaluate(forged(), bundled_judge.evaluator()).selected != 1

@@ -49,7 +49,7 @@ def questions(n: int, seed: int, counts: Mapping[str, int]) -> list[dict[str, An
     random = Random(f"learned from labels {seed}")
     found: list[dict[str, Any]] = []
     for i in range(n):
-        name, added = list(counts)[i % len(counts)], random.randint(1, 30)
+        name, added = list(counts)[i % len(counts)], random.randint(1, 9)
         values = {str(counts[name] + added): None}
         while len(values) < 4:
             values[wrong_answer(random, "rule", str(counts[name] + added))] = None
@@ -69,7 +69,7 @@ def right(backends: Backends, rows: Sequence[Mapping[str, Any]], memory: MemoryS
 
 def test_fifty_labels_teach_the_rules_of_its_world_until_they_are_forgotten(backends: Backends, tmp_path: Path) -> None:
     counts = world(10)
-    rows, new = questions(63, 0, counts), questions(60, 1, counts)
+    rows, new = questions(65, 0, counts), questions(60, 1, counts)
     (tmp_path / "tasks.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     evaluator, run = bundled_judge.evaluator(), tmp_path / "run"
     Run(evalset=EvalSet(tmp_path / "tasks.jsonl"), folder=run, evaluator=evaluator).execute(backends, SilentListener())
