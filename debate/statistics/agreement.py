@@ -93,7 +93,7 @@ def fleiss_kappa(
         ValueError: for another shape, and fewer than two raters.
     """
     rated = _ratings(ratings)
-    present = ~np.isnan(rated).any(axis=1)
+    present = np.asarray(~np.isnan(rated).any(axis=1))
     counts, raters = _counts(*_codes(rated[present])), rated.shape[1]  # (kept, q)
     pairs = ((counts**2).sum(axis=1) - raters) / (raters * (raters - 1))  # (kept,)
 
@@ -130,7 +130,7 @@ def gwet_ac(
         ValueError: for another shape, fewer than two raters, unknown weights, and labels not among the categories.
     """
     rated = _ratings(ratings)
-    present = ~np.isnan(rated).all(axis=1)
+    present = np.asarray(~np.isnan(rated).all(axis=1))
     codes, q = _codes(rated[present], categories)
     counts, alike = _counts(codes, q), _alike(q, weights)  # (kept, q), (q, q)
     total = counts.sum(axis=1)  # (kept,)
@@ -187,7 +187,7 @@ def krippendorff_alpha(
     within = _within(values, level) / np.maximum(total - 1, 1)  # (kept,)
 
     def disagreement(drawn: FloatArray) -> tuple[float, float]:
-        used = np.bincount(codes, drawn[rows], names.size)  # (q,)
+        used: FloatArray = np.bincount(codes, drawn[rows], names.size).astype(np.float64)  # (q,)
         size, inside, places = float(used.sum()), within, names
         if level == "ordinal":
             places = used.cumsum() - used / 2  # (q,)

@@ -97,7 +97,7 @@ def correlation(
     by_rank = rank_correlation(*both[:, present])
     if by_rank.reason:
         return Estimate(math.nan, NOWHERE, n, _REASONS[by_rank.reason], left_out)
-    of_weights = _of_weights(*both[:, present], method)
+    of_weights = _of_weights(both[0, present], both[1, present], method)
     if clusters is None:
         value = float(by_rank) if method == "spearman" else of_weights(np.ones(n))
         found = Estimate(value, _fisher(value, n, method, confidence), n)
@@ -261,15 +261,15 @@ def bias(human: ArrayLike, judge: ArrayLike, clusters: ArrayLike | None = None, 
 def _of_weights(a: FloatArray, b: FloatArray, method: Method) -> Callable[[FloatArray], float]:
     """The correlation as a function of how often each item counts."""
     if method in ("kendall", "kendall_c"):
-        return lambda drawn: _kendall(*(np.repeat(each, drawn.astype(int)) for each in (a, b)), method)
+        return lambda drawn: _kendall(np.repeat(a, drawn.astype(int)), np.repeat(b, drawn.astype(int)), method)
     if method == "pearson":
         return lambda drawn: _pearson(a, b, drawn)
     orders = [np.unique(average_ranks(each), return_inverse=True)[1] for each in (a, b)]  # (n,) each
 
     def spearman(drawn: FloatArray) -> float:
         counts = [np.bincount(order, drawn) for order in orders]
-        places = [(count.cumsum() - count / 2)[order] for count, order in zip(counts, orders, strict=True)]
-        return _pearson(*places, drawn)
+        first, second = ((count.cumsum() - count / 2)[order] for count, order in zip(counts, orders, strict=True))
+        return _pearson(first, second, drawn)
 
     return spearman
 

@@ -159,12 +159,12 @@ def independence_gap(
     """
     given = score_array(right, "(n, J)", "right")
     check_range("right", given, 0.0, 1.0)
-    present = ~np.isnan(given).any(axis=1)
+    present = np.asarray(~np.isnan(given).any(axis=1))
     kept, judges = given[present], given.shape[1]
     votes = kept.sum(axis=1)  # (kept,)
     decided = (votes > judges / 2) + 0.5 * (votes == judges / 2)  # (kept,)
-    places = np.arange(judges + 1)
-    worth = (places > judges / 2) + 0.5 * (places == judges / 2)  # (J + 1,), by the number of right judges
+    places: FloatArray = np.arange(judges + 1, dtype=np.float64)
+    worth: FloatArray = (places > judges / 2) + 0.5 * (places == judges / 2)  # (J + 1,), by the number of right judges
 
     def gap(drawn: FloatArray) -> float:
         chances = np.ones(1)  # of each number of right judges

@@ -69,7 +69,8 @@ def test_a_power_outside_its_range_is_refused() -> None:
 @given(st.floats(-100, 100), st.floats(0.1, 10))
 def test_a_mean_by_ppi_moves_with_the_scale(shift: float, factor: float) -> None:
     plain = ppi_mean(LABELS, JUDGED, OTHERS)
-    moved = ppi_mean(*(np.array(each) * factor + shift for each in (LABELS, JUDGED, OTHERS)))
+    labels, judged, others = (np.array(each) * factor + shift for each in (LABELS, JUDGED, OTHERS))
+    moved = ppi_mean(labels, judged, others)
     assert moved.estimate == pytest.approx(plain.estimate * factor + shift)
     assert moved.interval == pytest.approx([end * factor + shift for end in plain.interval])
 
