@@ -67,7 +67,7 @@ def test_labels_of_a_file_count_for_both_sides(runs: tuple[Path, Path], tmp_path
 
 def test_agreement_is_what_the_command_shows(runs: tuple[Path, Path]) -> None:
     run = debate.load(runs[0])
-    assert plain(run.agreement(by="group")) == plain(agree(run.judged, by="group"))
+    assert plain(run.agreement(by="best")) == plain(agree(run.judged, by="best"))
 
 
 def test_a_folder_without_a_run_is_refused_at_once(tmp_path: Path) -> None:
