@@ -22,7 +22,7 @@ import numpy as np
 from judging.facts import Fact, draw_name, draw_number, look_alike, newest
 from judging.forms import OTHERS, texts
 from judging.questions import Asked, make_asked
-from judging.samples import Sample, judge_profile, labels_of, make_debate
+from judging.samples import Sample, judge_profile, labels_of, make_debate, other_year
 from judging.talk import PERSONAS, say
 from judging.world import DEBATED, Question, Reply, make_question
 
@@ -162,7 +162,11 @@ class Encoder:
             for _ in range(random.choice((1, 1, 2)))
         ]
         names = {fact.name for fact in question.facts}
-        facts += [Fact(name, draw_number(random, name, 2, 19, False)) for name in others if name not in names]
+        facts += [
+            Fact(name, draw_number(random, name, 2, 19, False), year=other_year(random, question))
+            for name in others
+            if name not in names
+        ]
         return [
             token for fact in random.sample(facts, len(facts)) for token in (*self._memory, *self._encode(fact.text))
         ]

@@ -189,10 +189,18 @@ class _Debate:
             name = look_alike(random, random.choice(names)) if random.random() < 0.7 else draw_name(random)
             if name not in used:
                 used.add(name)
-                year = random.randint(2020, 2026) if random.random() < 0.15 else None
+                year = other_year(random, self.question)
                 of = draw_name(random) if random.random() < 0.2 else ""
                 others.append(self._as_held(Fact(name, draw_number(random, name, 2, 19, False), of, year)))
         return random.sample([*seen, *others], len(seen) + len(others))
+
+
+def other_year(random: Random, question: Question) -> int | None:
+    """The year of a memory that has nothing to do with a question: often one of the question's own years."""
+    years = [fact.year for fact in (*question.facts, *question.stale) if fact.year]
+    if years and random.random() < 0.7:
+        return random.choice(years)
+    return random.randint(2020, 2026) if random.random() < 0.15 else None
 
 
 def _shuffled(random: Random, n: int, k: int) -> list[int]:
