@@ -18,15 +18,14 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from judging.facts import Fact, is_held_out
-from judging.talk import PERSONAS
+from judging.demonstration import AGENTS
+from judging.facts import Fact
 from judging.world import DEBATED, Question, make_question
 
 from debate.bundled_judge import BUILT_IN
 from debate.files import json_text
 from debate.memory import HashingEmbedder, MemoryStore
 
-AGENTS = PERSONAS[:3]
 SHAPES = ("two", "times", "three", "chain")
 
 
@@ -46,11 +45,11 @@ class World:
                 return question
 
     def plain(self, n: int) -> Question:
-        """A question that needs no memory and is in no training, as far as there are enough of them."""
+        """A question that needs no memory."""
         return make_question(self.random, DEBATED[n % len(DEBATED)], held_out=True)
 
     def _takes(self, question: Question) -> bool:
-        if any(self.facts.get(fact.name, fact) != fact or not _is_new(fact) for fact in question.facts):
+        if any(self.facts.get(fact.name, fact) != fact for fact in question.facts):
             return False
         new = {fact.name: fact for fact in question.facts if fact.name not in self.facts}
         holder = {name: self.random.choice(AGENTS) for name in new} | self.holder
@@ -59,10 +58,6 @@ class World:
         self.facts |= new
         self.holder = holder
         return True
-
-
-def _is_new(fact: Fact) -> bool:
-    return is_held_out(fact.name, fact.number)
 
 
 def rows(world: World, n: int) -> list[dict[str, Any]]:

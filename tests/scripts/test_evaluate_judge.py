@@ -31,8 +31,8 @@ from debate.backends import Call, Scripted
 from debate.templates import Templates
 from debate.types import Transcript, Turn
 
-N = 2 * GROUP + 5
-FACT = re.compile(r"(\w+) is (?:([a-z]+)\+)?(\d+)(?: \((\d+)\))?")
+N = 3 * GROUP + 1
+FACT = re.compile(r"(\w+)(?: \((\d+)\))? is (?:([a-z]+)\+)?(\d+)")
 
 
 def facts_of(case: Case) -> list[Fact]:
@@ -66,7 +66,7 @@ def test_no_fact_occurs_in_training_and_a_name_means_one_thing_in_its_group(case
     for case in cases:
         assert all(is_held_out(fact.name, fact.number) for fact in facts_of(case))
         groups.setdefault(case.group, []).append(case)
-    assert [len(group) for group in groups.values()] == [GROUP, GROUP, 5]
+    assert [len(group) for group in groups.values()] == [GROUP, GROUP, GROUP, 1]
     for group in groups.values():
         names = [name for case in group for name in {fact.name for fact in facts_of(case)}]
         names += [fact.name for case in group for decoys in case.decoys for fact in decoys]
@@ -147,7 +147,7 @@ def reasoner(questions: list[Question]) -> Scripted:
     return Scripted(reply)
 
 
-def read_fact(name: str, of: str, number: str, year: str) -> Fact:
+def read_fact(name: str, year: str, of: str, number: str) -> Fact:
     return Fact(name, int(number), of, int(year) if year else None)
 
 

@@ -9,11 +9,13 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import pytest
 from judging.samples import Sample, make_sample
+from judging.talk import COMPONENTS
 
 from debate import Engine, Sampling, bundled_judge
 from debate.backends import VLLM
@@ -143,11 +145,15 @@ def assert_close(
 # ---- the bundled judge, in float32
 
 
+NAMED = tuple(f'"{name}":' for name in COMPONENTS)
+
+
 @cache
 def samples() -> list[Sample]:
-    """A hundred turns of simulated debates."""
+    """A hundred turns of simulated debates in which nobody abstains."""
     rng = random.Random(15)
-    return [make_sample(rng) for _ in range(100)]
+    scored = (sample for sample in iter(lambda: make_sample(rng), None) if sample.said.comments)
+    return list(islice(scored, 100))
 
 
 @pytest.fixture(scope="module")
@@ -181,7 +187,7 @@ def test_scores_in_a_hundred_replies_are_those_of_a_softmax_by_transformers(
         # No grammar says in which form to reply, so that the scores of some replies stand in lists.
         starts = [start for start, _ in value_spans(answer.text)]
         assert len(answer.distributions) == len(starts)
-        named = [n for n, start in enumerate(starts) if answer.text[:start].endswith('":')]
+        named = [n for n, start in enumerate(starts) if answer.text[:start].endswith(NAMED)]
         if named:
             n = rng.choice(named)
             found.append(answer.distributions[n])
