@@ -30,7 +30,7 @@ Batch = tuple[Any, Any, Any, Any, Any]
 """Ids (B, T); how much each counts as a target (B, T), 0 where it is not learnt; the index of the one before (B, T);
 which ones each attends to (B, T, T); how many stand before each on its way to the root (B, T).
 """
-WIDTHS = (128, 224, 384, 640, 896)
+WIDTHS = (128, 224, 384, 640, 896, 1408)
 """Lengths of rows; few, as a step is compiled for each."""
 
 

@@ -83,7 +83,7 @@ def make_sample(random: Random, *, alone: float = 0.45) -> Sample:
 
 def make_debate(random: Random, *, alone: float = 0.45) -> list[Sample]:
     """The first turns of a simulated debate; with probability `alone` one of an agent that hears nobody."""
-    n_heard = 0 if random.random() < alone else random.choices(range(1, 7), (8, 8, 5, 3, 3, 1))[0]
+    n_heard = 0 if random.random() < alone else random.choices(range(1, 12), (8, 8, 5, 3, 3, 1, 1, 2, 0.5, 0.5, 0.5))[0]
     if random.random() < 0.1:
         return [_abstaining(random, n_heard)]
     return _Debate(random, make_question(random, odd=0.04)).samples(n_heard)
