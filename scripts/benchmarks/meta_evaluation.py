@@ -8,6 +8,8 @@ backend is copied in its store until it has as many tasks. Each measurement is a
     read s, read CPU   seconds until the run is there as arrays, and CPU seconds
     agree s, agree CPU the same of the figures of `debate agree`; the goal is 30 s together for 10,000 tasks
     peak MiB           peak memory of the process; the goal is 500 MB
+    compare s, CPU     the same of `debate compare` with a run of two rounds, reading both included, in a process of its
+                       own; peak MiB after it is that of this process
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ from debate.backends import Scripted
 from debate.dataset.evalset import EvalSet
 from debate.jobs.run import Run
 from debate.meta_evaluation import agree, read_run
+from debate.meta_evaluation.compare import compare
 from debate.testing import SilentListener, reply_for
 
 T = TypeVar("T")
@@ -52,12 +55,13 @@ def labeled_tasks(n: int) -> list[dict[str, Any]]:
     return [task(i) for i in range(n)]
 
 
-def make_run(folder: Path, size: int) -> None:
+def make_run(folder: Path, size: int, rounds: int = 3) -> None:
     """A finished run of so many tasks."""
     folder.mkdir()
     evalset = folder / "tasks.jsonl"
     evalset.write_text("".join(json.dumps(task) + "\n" for task in labeled_tasks(RUN)), encoding="utf-8")
-    job = Run(evalset=EvalSet(evalset), folder=folder, evaluator=DebateEvaluator("general", convergence=None))
+    evaluator = DebateEvaluator("general", rounds=rounds, convergence=None)
+    job = Run(evalset=EvalSet(evalset), folder=folder, evaluator=evaluator)
     job.execute({"scripted": Scripted(reply_for)}, SilentListener())
     with closing(sqlite3.connect(folder / "run.sqlite")) as store, store:
         for n in range(1, size // RUN):
@@ -78,16 +82,19 @@ def timed(work: Callable[[], T]) -> tuple[T, float, float]:
     return found, time.perf_counter() - began, time.process_time() - cpu
 
 
-def measure(folder: Path) -> dict[str, float]:
-    """One measurement in this process."""
+def measure(folder: Path, other: Path | None = None) -> dict[str, float]:
+    """One measurement in this process: of `agree`, or of `compare` where there is another run."""
+    if other is not None:
+        _, seconds, cpu = timed(lambda: compare(read_run(folder), read_run(other)))
+        return {"compare": seconds, "compare CPU": cpu, "peak": peak_mib()}
     run, read, read_cpu = timed(lambda: read_run(folder))
     _, seconds, cpu = timed(lambda: agree(run))
     return {"read": read, "read CPU": read_cpu, "agree": seconds, "agree CPU": cpu, "peak": peak_mib()}
 
 
-def in_a_process(folder: Path) -> dict[str, float]:
+def in_a_process(*folders: Path) -> dict[str, float]:
     """One measurement in a process of its own."""
-    command = [sys.executable, __file__, "--measure", str(folder)]
+    command = [sys.executable, __file__, "--measure", *map(str, folders)]
     figures: dict[str, float] = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
     return figures
 
@@ -97,20 +104,29 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", nargs="+", type=int, default=[1000, 10_000], help=f"tasks, multiples of {RUN}")
     parser.add_argument("--repetitions", type=int, default=1, help="processes for each size; the quickest counts")
-    parser.add_argument("--measure", type=Path, metavar="RUN", help="one measurement of a run, as JSON")
+    parser.add_argument(
+        "--measure", nargs="+", type=Path, metavar="RUN", help="one measurement of a run, or of two, as JSON"
+    )
     options = parser.parse_args()
     if options.measure is not None:
-        print(json.dumps(measure(options.measure)))
+        print(json.dumps(measure(*options.measure)))
         return 0
-    print(f"{'tasks':>8}{'read s':>9}{'read CPU':>10}{'agree s':>9}{'agree CPU':>11}{'peak MiB':>10}")
+    print(
+        f"{'tasks':>8}{'read s':>9}{'read CPU':>10}{'agree s':>9}{'agree CPU':>11}{'peak MiB':>10}"
+        f"{'compare s':>11}{'CPU':>6}{'peak MiB':>10}"
+    )
     for size in options.sizes:
         with tempfile.TemporaryDirectory() as folder:
-            make_run(Path(folder) / "run", size)
-            each = [in_a_process(Path(folder) / "run") for _ in range(options.repetitions)]
+            runs = [Path(folder) / "three-rounds", Path(folder) / "two-rounds"]
+            for run, rounds in zip(runs, (3, 2), strict=True):
+                make_run(run, size, rounds)
+            each = [in_a_process(runs[0]) for _ in range(options.repetitions)]
+            compared = min((in_a_process(*runs) for _ in each), key=lambda figures: figures["compare"])
         best = min(each, key=lambda figures: figures["read"] + figures["agree"])
         print(
             f"{size:>8,}{best['read']:>9.1f}{best['read CPU']:>10.1f}{best['agree']:>9.1f}{best['agree CPU']:>11.1f}"
-            f"{best['peak']:>10.1f}",
+            f"{best['peak']:>10.1f}{compared['compare']:>11.1f}{compared['compare CPU']:>6.1f}"
+            f"{compared['peak']:>10.1f}",
             flush=True,
         )
     return 0
