@@ -21,6 +21,7 @@ from debate.cli import DONE, DONE_WITH_FAILURES, INTERRUPTED
 from debate.cli.console import escape_controls, say
 from debate.config.settings import ModelSettings, RunSettings, asks_models
 from debate.dataset.evalset import EvalSet
+from debate.dataset.several import EvalSets
 from debate.errors import ConfigError
 from debate.evaluators.base import Evaluator
 from debate.jobs.run_directory import PASSWORD, RunDirectory
@@ -37,7 +38,7 @@ def execute(
     settings: RunSettings,
     folder: Path,
     *,
-    evalset: EvalSet | None,
+    evalset: EvalSet | EvalSets | None,
     retry_failed: bool,
     fork: bool,
     prepare: bool = False,
