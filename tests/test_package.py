@@ -28,6 +28,7 @@ LAYERS = (
     {"config"},
     {"jobs", "server"},
     {"meta_evaluation"},
+    {"report"},
     {"fleet"},
     {"cli", "testing"},
 )
