@@ -95,7 +95,7 @@ def _show_one(found: _Results, task_id: str | None, evalset: Path | None, *, raw
     if evalset is not None:
         task = _find_task(evalset, evaluation)
     console = open_console()
-    for part in render(evaluation, View(console.width, raw), task):
+    for part in render(evaluation, View.of(console, raw=raw), task):
         console.print(part)
     if task_id is None and (n_others := len(found.ids) - 1):
         others = "1 other task" if n_others == 1 else f"{n_others} other tasks"
