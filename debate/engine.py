@@ -167,7 +167,7 @@ class Engine:
             loop.finish(finishing)
 
     async def astream(
-        self, tasks: Iterable[Task], evaluator: Evaluator, run: InRun = None
+        self, tasks: Iterable[Task], evaluator: GivenEvaluator = None, run: InRun = None
     ) -> AsyncIterator[Evaluation]:
         """Evaluations as they finish, see `iter_evaluate`."""
         finishing, loop = self._stream(tasks, evaluator, run), self._loop
