@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from debate.errors import ConfigError, TaskError
-from debate.settings import check_settings, documented, setting
+from debate.settings import check_settings, documented, names_what_was_meant, setting
 
 
 class _Lists:
@@ -189,6 +189,7 @@ class Task:
     reference: str | None
     has_given_id: bool
 
+    @names_what_was_meant
     def __init__(
         self,
         x: str,
