@@ -136,6 +136,9 @@ class _RunLevel(ModelSettings):
     format: str | None = _setting(None, f"Format of the eval set, where its keys do not tell: {FORMATS.names()}.")
     answers: tuple[Path, ...] = _setting((), "A further file of candidates, one per model.")
     columns: dict[str, str] = _setting({}, "Columns of a table: x=COLUMN, candidates=FIRST,SECOND.", flag="--column")
+    prefix_ids: bool = _setting(
+        False, "Put the name of its file before the id of a task, NAME/ID: for several eval sets that share ids."
+    )
     out: Path | None = _setting(None, "Folder of the run; runs/NAME-OF-EVALSET by default.")
     store: str | None = _setting(
         None,
