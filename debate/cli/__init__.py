@@ -19,7 +19,7 @@ from debate.cli.streams import lasting_output
 from debate.errors import BackendError, BudgetExceededError, DebateError, InputError, RunLockedError, StoreError
 
 COMMAND_GROUPS = {
-    "Run": ("run", "resume", "control", "workers", "fleet"),
+    "Run": ("demo", "run", "resume", "control", "workers", "fleet"),
     "Look": ("show", "report", "export"),
     "Judge the judge": ("agree", "compare", "label", "align", "fit", "stopping"),
     "Serve and set up": ("serve", "profiles", "doctor", "cache", "memory"),
