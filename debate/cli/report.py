@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
     from rich.table import Table
 
+    from debate.meta_evaluation.judged import JudgedRun
     from debate.report import Part, Section
 
 _LABELS = "Labels by `task_id`, in place of those in the tasks' metadata."
@@ -19,6 +21,7 @@ _ONLY = "Put only the tasks into the file that this filter shows, such as wrong 
 
 def report(
     run: Annotated[Path, typer.Argument(help="A run's folder.")],
+    other: Annotated[Path | None, typer.Argument(help="A second run of the same tasks, to stand beside it.")] = None,
     labels: Annotated[Path | None, typer.Option(help=_LABELS)] = None,
     by: Annotated[str | None, typer.Option(help="Figures also for each value of this key of the metadata.")] = None,
     only: Annotated[list[str] | None, typer.Option(help=_ONLY, metavar="FILTER")] = None,
@@ -28,20 +31,31 @@ def report(
 
     The file needs no server and loads nothing, so that it can be sent to others.
 
-    Example: debate report runs/first --out first.html
+    Example:
+        debate report runs/first --out first.html
+        debate report runs/first runs/second --out both.html
     """
     from debate.cli.console import say
-    from debate.cli.render_agreement import page
     from debate.meta_evaluation.judged import read_run
-    from debate.meta_evaluation.trust import agree
     from debate.report import write_report
 
-    judged = read_run(run, labels)
+    first, second = read_run(run, labels), None if other is None else read_run(other, labels)
     file = out or run / "report.html"
-    written = write_report(judged, file, tuple(_sections(page(agree(judged, by)))), only or ())
+    sections = tuple(_sections(_pages(first, second, by)))
+    written = write_report(first, file, sections, only=only or (), other=second)
     say(f"{file}: {written.evaluations:,} evaluations, {written.size / 2**20:.1f} MiB")
     if written.is_large:
         say("A browser takes long to open so large a file: --only FILTER keeps some of the tasks.")
+
+
+def _pages(run: JudgedRun, other: JudgedRun | None, by: str | None) -> Iterator[RenderableType]:
+    """What `debate compare` says of two runs, or `debate agree` of one."""
+    from debate.cli.compare import comparison_page
+    from debate.cli.render_agreement import page
+    from debate.meta_evaluation.compare import compare
+    from debate.meta_evaluation.trust import agree
+
+    return page(agree(run, by)) if other is None else comparison_page(compare(run, other, by=by))
 
 
 def _sections(parts: Iterable[Any]) -> Iterator[Section]:

@@ -10,6 +10,7 @@ import base64
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from importlib.resources import files
 from itertools import pairwise
@@ -20,7 +21,7 @@ import numpy as np
 from jinja2 import DictLoader, Environment, StrictUndefined
 from markupsafe import Markup
 
-from debate.errors import ConfigError
+from debate.errors import ConfigError, InputError
 from debate.files import atomic_write, valid_unicode
 from debate.meta_evaluation.judged import JudgedRun
 from debate.report import charts
@@ -88,7 +89,14 @@ class Written:
         return self.size > _LARGE
 
 
-def write_report(run: JudgedRun, file: Path, sections: Sequence[Section] = (), only: Sequence[str] = ()) -> Written:
+def write_report(
+    run: JudgedRun,
+    file: Path,
+    sections: Sequence[Section] = (),
+    *,
+    only: Sequence[str] = (),
+    other: JudgedRun | None = None,
+) -> Written:
     """Write a run as one HTML file. The same run gives the same bytes.
 
     Args:
@@ -96,25 +104,34 @@ def write_report(run: JudgedRun, file: Path, sections: Sequence[Section] = (), o
         file: is replaced when all is written.
         sections: what else stands in its head, as the page of `debate agree`.
         only: names of `FILTERS`; the file then holds the tasks alone that one of them shows. Figures are of all tasks.
+        other: a second run, whose evaluations stand beside those of the first; tasks that both were asked are shown.
 
     Raises:
         ConfigError: for a filter that is not known.
+        InputError: when no task is in both runs.
         StoreError: as `RunDirectory.open_store`.
     """
     known = {each.name: each for each in FILTERS}
     if unknown := [name for name in only if name not in known]:
         raise ConfigError(f"there is no filter {unknown[0]!r}", field="--only", hint=f"known: {', '.join(known)}")
-    rows = indexed(run)
-    kept = [n for n, row in enumerate(rows) if not only or any(known[name].holds(row) for name in only)]
-    with run.directory.open_store() as store, atomic_write(file) as draft, draft.open("w", encoding="utf-8") as out:
-        record = store.read(run.directory.name)
-        before, after = _page(run, rows, sections, record).split(_DETAILS)
+    rows, runs = indexed(run, other), [each for each in (run, other) if each is not None]
+    if not rows:
+        raise InputError("has no task in common with the other run", file=run.directory.path)
+    kept = [row for row in rows if not only or any(known[name].holds(row) for name in only)]
+    with ExitStack() as opened:
+        out = opened.enter_context(opened.enter_context(atomic_write(file)).open("w", encoding="utf-8"))
+        records = [opened.enter_context(each.directory.open_store()).read(each.directory.name) for each in runs]
+        before, after = _page(runs, rows, sections, records[0]).split(_DETAILS)
         out.write(before)
-        texts = _write_blocks(out, record, kept)
-        index = columns([rows[n] for n in kept], texts)
-        out.write(inert_script("index", {"columns": index, "block": BLOCK, "filters": _filters(rows)}))
+        texts = _write_blocks(out, records, [row.task.task_id for row in kept])
+        index = {"columns": columns(kept, texts), "block": BLOCK, "filters": _filters(rows)}
+        out.write(inert_script("index", index | {"runs": list(map(_title, runs))}))
         out.write(after)
     return Written(len(kept), file.stat().st_size)
+
+
+def _title(run: JudgedRun) -> str:
+    return run.directory.path.resolve().name
 
 
 def _filters(rows: Sequence[Indexed]) -> list[dict[str, Any]]:
@@ -122,14 +139,18 @@ def _filters(rows: Sequence[Indexed]) -> list[dict[str, Any]]:
     return [{"name": each.name, "label": each.label, "count": counted[each.name]} for each in FILTERS]
 
 
-def _write_blocks(out: TextIO, record: StoredRun, kept: Sequence[int]) -> list[str]:
-    """Write the evaluations at these places, in blocks; returns the beginning of each task's input."""
-    wanted, texts, block, n_blocks = set(kept), list[str](), list[dict[str, Any]](), 0
-    for n, (_, task, data) in enumerate(record.result_data()):
-        if n not in wanted:
-            continue
+def _write_blocks(out: TextIO, records: Sequence[StoredRun], ids: Sequence[str]) -> list[str]:
+    """Write the evaluations of these tasks, in blocks; returns the beginning of each task's input.
+
+    ids: in the order in which the first run has them.
+    """
+    texts, block, n_blocks = list[str](), list[dict[str, Any]](), 0
+    first, *others = [_of_ids(record, ids) for record in records]
+    for _, task, data in first:
         texts.append(_excerpt(task["x"]))
         block.append({"task": task, "evaluation": json.loads(data)})
+        for each in others:
+            block[-1]["other"] = json.loads(next(each)[2])
         if len(block) == BLOCK:
             out.write(inert_script(f"b{n_blocks}", block))
             n_blocks, block = n_blocks + 1, []
@@ -138,11 +159,23 @@ def _write_blocks(out: TextIO, record: StoredRun, kept: Sequence[int]) -> list[s
     return texts
 
 
+def _of_ids(record: StoredRun, ids: Sequence[str]) -> Iterator[tuple[str, dict[str, Any], str]]:
+    """The recorded results of these tasks, in this order; what comes earlier than it is asked for is kept meanwhile."""
+    left, early = iter(record.result_data()), dict[str, tuple[str, dict[str, Any], str]]()
+    wanted = set(ids)
+    for task_id in ids:
+        while task_id not in early:
+            found = next(left)
+            if found[0] in wanted:
+                early[found[0]] = found
+        yield early.pop(task_id)
+
+
 def _excerpt(text: str) -> str:
     return valid_unicode(" ".join(text[: 4 * _EXCERPT].split()))[:_EXCERPT]
 
 
-def _page(run: JudgedRun, rows: Sequence[Indexed], sections: Sequence[Section], record: StoredRun) -> str:
+def _page(runs: Sequence[JudgedRun], rows: Sequence[Indexed], sections: Sequence[Section], record: StoredRun) -> str:
     script, style = _static("page.js"), _static("page.css")
     made = Environment(
         loader=DictLoader({"page": _static("page.html.j2")}),
@@ -152,12 +185,12 @@ def _page(run: JudgedRun, rows: Sequence[Indexed], sections: Sequence[Section], 
     ).get_template("page")
     totals = record.totals()
     return made.render(
-        title=run.directory.path.resolve().name,
+        title=" and ".join(map(_title, runs)),
         policy=policy(script, style),
         style=Markup(style),
         script=Markup(script),
         details=_DETAILS,
-        facts=_facts(run, totals, record),
+        facts=_facts(runs[0], totals, record),
         filters=[each for each in _filters(rows) if each["count"]],
         pictures=list(_pictures(rows)),
         sections=[(each.title, [(isinstance(part, Tabular), part) for part in each.parts]) for each in sections],

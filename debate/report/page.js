@@ -37,7 +37,7 @@
     return JSON.parse(await new Response(stream).text());
   }
 
-  let columns, filters, blockSize, size;
+  let columns, filters, blockSize, size, runs = [];
   const blocks = new Map();
 
   async function record(n) {
@@ -49,13 +49,15 @@
 
   // ---- what is shown is what the address says
 
-  const SORTS = { position: "order of the eval set", id: "task", score: "score, lowest first", margin: "margin, smallest first",
+  const SORTS = { change: "lost first, then won", position: "order of the eval set", id: "task", score: "score, lowest first", margin: "margin, smallest first",
     cv: "CV, largest first", rounds: "rounds, most first", tokens: "tokens, most first" };
   const FALLING = new Set(["cv", "rounds", "tokens"]);
 
+  const usual = () => (runs.length > 1 ? "change" : "position");
+
   function state() {
     const given = new URLSearchParams(location.hash.slice(1));
-    return { search: given.get("q") || "", group: given.get("g"), sort: given.get("s") || "position",
+    return { search: given.get("q") || "", group: given.get("g"), sort: given.get("s") || usual(),
       filters: new Set((given.get("f") || "").split(",").filter(Boolean)), task: given.get("t") };
   }
 
@@ -63,7 +65,7 @@
     const made = new URLSearchParams();
     if (of.search) made.set("q", of.search);
     if (of.group !== null) made.set("g", of.group);
-    if (of.sort !== "position") made.set("s", of.sort);
+    if (of.sort !== usual()) made.set("s", of.sort);
     if (of.filters.size) made.set("f", [...of.filters].join(","));
     if (of.task !== null) made.set("t", of.task);
     return "#" + made.toString();
@@ -89,7 +91,10 @@
       if (words && !lower[n].includes(words)) continue;
       found.push(n);
     }
-    if (of.sort !== "position" && columns[of.sort]) {
+    if (of.sort === "change") {
+      const place = { lost: 0, won: 1, "": 2 };
+      found.sort((a, b) => place[columns.change[a]] - place[columns.change[b]] || a - b);
+    } else if (of.sort !== "position" && columns[of.sort]) {
       const key = columns[of.sort], sign = FALLING.has(of.sort) ? -1 : 1;
       const last = (value) => value === null || value === undefined;
       found.sort((a, b) => last(key[a]) - last(key[b]) || sign * ((key[a] > key[b]) - (key[a] < key[b])) || a - b);
@@ -99,11 +104,16 @@
 
   let lower = [];
 
-  const CELLS = [["task", (n) => columns.id[n]], ["input", (n) => columns.text[n]], ["group", (n) => columns.group[n]],
+  const ONE_RUN = [["task", (n) => columns.id[n]], ["input", (n) => columns.text[n]], ["group", (n) => columns.group[n]],
     ["chosen", (n) => named(columns.chosen[n])], ["label", (n) => (columns.best[n].length ? named(columns.best[n]) : "")],
     ["verdict", (n) => columns.verdict[n], (n) => columns.verdict[n]], ["score", (n) => numeral(columns.score[n]), () => "number"],
     ["margin", (n) => numeral(columns.margin[n]), () => "number"], ["CV", (n) => numeral(columns.cv[n]), () => "number"],
     ["rounds", (n) => columns.rounds[n] || "-", () => "number"], ["stopped", (n) => columns.stop[n]]];
+  const TWO_RUNS = [...ONE_RUN.slice(0, 6), ["second", (n) => named(columns.other[n])],
+    ["verdict", (n) => columns.other_verdict[n], (n) => columns.other_verdict[n]],
+    ["change", (n) => columns.change[n], (n) => ({ lost: "wrong", won: "right" })[columns.change[n]]],
+    ["score", (n) => numeral(columns.score[n]), () => "number"], ["stopped", (n) => columns.stop[n]]];
+  const cells = () => (runs.length > 1 ? TWO_RUNS : ONE_RUN);
 
   function drawRows() {
     const rows = byId("rows"), first = Math.max(0, Math.floor(rows.scrollTop / ROW) - AROUND);
@@ -113,7 +123,7 @@
       const n = shown[place];
       const row = make("div", { class: "row", role: "option", id: "row-" + place, "aria-setsize": shown.length,
         "aria-posinset": place + 1, "aria-selected": place === active ? "true" : "false" },
-        CELLS.map(([, text, style]) => make("span", { class: style ? style(n) || null : null }, text(n))));
+        cells().map(([, text, style]) => make("span", { class: style ? style(n) || null : null }, text(n))));
       row.style.top = place * ROW + "px";
       row.addEventListener("click", () => open(place));
       drawn.push(row);
@@ -165,14 +175,12 @@
     return "h" + Math.max(0, Math.min(10, Math.round((scale.higher_is_better ? share : 1 - share) * 10)));
   };
 
-  function verdictLine(n, evaluation) {
-    const parts = [];
-    const chosen = n === null ? evaluation.selected === null ? [] : [evaluation.selected] : columns.chosen[n];
-    parts.push(chosen.length ? (chosen.length > 1 ? `candidates ${named(chosen)} tie` : `candidate ${named(chosen)} is chosen`)
-      : "nothing is chosen");
-    if (n !== null && columns.best[n].length) parts.push(`people say ${named(columns.best[n])}`);
+  function verdictLine(chosen, best, verdict) {
+    const parts = [chosen.length ? (chosen.length > 1 ? `candidates ${named(chosen)} tie` : `candidate ${named(chosen)} is chosen`)
+      : "nothing is chosen"];
+    if (best.length) parts.push(`people say ${named(best)}`);
     const line = make("p", null, parts.join("; "));
-    if (n !== null && columns.verdict[n]) line.append(": ", make("strong", { class: columns.verdict[n] }, columns.verdict[n]));
+    if (verdict) line.append(": ", make("strong", { class: verdict }, verdict));
     return line;
   }
 
@@ -330,6 +338,16 @@
     return parts;
   }
 
+  function side(task, evaluation, chosen, best, verdict, between) {
+    return [verdictLine(chosen, best, verdict), stopLine(evaluation), ...between, ...evaluationParts(task, evaluation, best, 0)];
+  }
+
+  function sides(n, task, one, two) {
+    const shown = [[one, columns.chosen[n], columns.verdict[n]], [two, columns.other[n], columns.other_verdict[n]]];
+    return [...taskParts(task), make("div", { class: "sides" }, shown.map(([evaluation, chosen, verdict], run) =>
+      make("section", null, make("h3", null, runs[run]), side(task, evaluation, chosen, columns.best[n], verdict, []))))];
+  }
+
   async function drawDetail(of) {
     const n = places.get(of.task), detail = byId("detail");
     const back = make("a", { href: address({ ...of, task: null }) }, "Back to the list");
@@ -337,13 +355,13 @@
       detail.replaceChildren(make("p", null, back), make("h2", null, "There is no such task"), make("p", null, of.task));
       return;
     }
-    const { task, evaluation } = await record(n);
+    const { task, evaluation, other } = await record(n);
     if (state().task !== of.task) return;
     const place = shown.indexOf(n), links = [back];
     if (place > 0) links.push(" · ", make("a", { href: address({ ...of, task: columns.id[shown[place - 1]] }), rel: "prev" }, "previous"));
     if (place >= 0 && place + 1 < shown.length) links.push(" · ", make("a", { href: address({ ...of, task: columns.id[shown[place + 1]] }), rel: "next" }, "next"));
-    detail.replaceChildren(make("nav", { "aria-label": "Tasks" }, links), make("h2", null, columns.id[n]), verdictLine(n, evaluation),
-      stopLine(evaluation), ...taskParts(task), ...evaluationParts(task, evaluation, columns.best[n], 0));
+    detail.replaceChildren(make("nav", { "aria-label": "Tasks" }, links), make("h2", null, columns.id[n]),
+      ...(other ? sides(n, task, evaluation, other) : side(task, evaluation, columns.chosen[n], columns.best[n], columns.verdict[n], taskParts(task))));
     if (place >= 0) active = place;
     detail.focus({ preventScroll: true });
     window.scrollTo(0, 0);
@@ -396,11 +414,12 @@
   }
 
   function fill() {
-    byId("head").append(...CELLS.map(([name]) => make("span", null, name)));
+    byId("head").append(...cells().map(([name]) => make("span", null, name)));
     const groups = [...new Set(columns.group)];
     byId("group").append(make("option", { value: "*" }, "all"), ...groups.map((name) => make("option", { value: "=" + name }, name || "none")));
     byId("group").parentElement.hidden = groups.length < 2;
     byId("sort").append(...Object.entries(SORTS).map(([name, label]) => make("option", { value: name }, label)));
+    if (runs.length < 2) byId("sort").querySelector("[value=change]").remove();
     for (const each of filters) {
       if (each.count) byId("filters").append(make("label", null, make("input", { type: "checkbox", value: each.name }), ` ${each.label} (${each.count})`));
     }
@@ -408,7 +427,7 @@
 
   async function begin() {
     const index = await unpack("index");
-    ({ columns, filters, block: blockSize } = index);
+    ({ columns, filters, runs, block: blockSize } = index);
     size = columns.id.length;
     columns.id.forEach((id, n) => places.set(id, n));
     lower = columns.id.map((id, n) => (id + " " + columns.text[n]).toLowerCase());

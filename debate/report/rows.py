@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from debate.evaluation import verdict
 from debate.meta_evaluation.aggregation import Aggregation, choice_of
 from debate.meta_evaluation.judged import Judged, JudgedRun
-from debate.types import FloatArray
+from debate.types import FloatArray, Verdict
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -21,16 +22,30 @@ class Indexed:
         task: as it was judged.
         first: the candidates that the first round alone puts first; empty without rounds.
         last: likewise of the last round.
+        other: the same task in a second run; None where one run is reported.
     """
 
     task: Judged
     first: tuple[int, ...] = ()
     last: tuple[int, ...] = ()
+    other: Judged | None = None
 
     @property
     def best(self) -> tuple[int, ...]:
         """The right candidates, from 0; empty without a label."""
         return tuple(self.task.labels.together.best)
+
+    @property
+    def other_verdict(self) -> Verdict | None:
+        """How the second run's choice stands to the labels of the first."""
+        return None if self.other is None else verdict(self.other.choice, self.best)
+
+    @property
+    def change(self) -> str:
+        """`lost` where the first run alone is right, `won` where the second alone is; else empty."""
+        if self.other is None or (self.task.verdict == "right") == (self.other_verdict == "right"):
+            return ""
+        return "lost" if self.task.verdict == "right" else "won"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +67,14 @@ def _is_flipped(row: Indexed) -> bool:
     return bool(row.first) and bool(row.last) and set(row.first) != set(row.last)
 
 
+def _is_rechosen(row: Indexed) -> bool:
+    return row.other is not None and set(row.task.choice) != set(row.other.choice)
+
+
 FILTERS: tuple[Filter, ...] = (
+    Filter("lost", "right in the first run alone", lambda row: row.change == "lost"),
+    Filter("won", "right in the second run alone", lambda row: row.change == "won"),
+    Filter("rechosen", "another choice in the second run", _is_rechosen),
     Filter("wrong", "wrong", lambda row: row.task.verdict == "wrong"),
     Filter("right", "right", lambda row: row.task.verdict == "right"),
     Filter("tied", "tied", lambda row: len(row.task.choice) > 1),
@@ -66,16 +88,25 @@ FILTERS: tuple[Filter, ...] = (
 """Every filter, in the order shown. A row's `marks` has a bit for each."""
 
 
-def indexed(run: JudgedRun) -> list[Indexed]:
-    """The tasks of a run with the choices of their first and last rounds."""
+def indexed(run: JudgedRun, other: JudgedRun | None = None) -> list[Indexed]:
+    """The tasks of a run with the choices of their first and last rounds; of two runs those that both were asked."""
+    by_id = {} if other is None else {task.task_id: task for task in other.tasks}
+    rows = [row for row in _by_rounds(run) if other is None or _is_same(row.task, by_id.get(row.task.task_id))]
+    return [replace(row, other=by_id.get(row.task.task_id)) for row in rows]
+
+
+def _is_same(task: Judged, other: Judged | None) -> bool:
+    return other is not None and other.content == task.content
+
+
+def _by_rounds(run: JudgedRun) -> list[Indexed]:
     aggregation = Aggregation.of_run(run)
     if aggregation is None:
         return [Indexed(task) for task in run.tasks]
     first = aggregation.scores_of(run.tasks, lambda tensor: tensor[:1])
     last = aggregation.scores_of(run.tasks, lambda tensor: tensor[-1:])
-    return [
-        Indexed(task, choice_of(one), choice_of(other)) for task, one, other in zip(run.tasks, first, last, strict=True)
-    ]
+    choices = ((choice_of(one), choice_of(two)) for one, two in zip(first, last, strict=True))
+    return [Indexed(task, *each) for task, each in zip(run.tasks, choices, strict=True)]
 
 
 def columns(rows: Sequence[Indexed], texts: Sequence[str]) -> dict[str, list[Any]]:
@@ -98,6 +129,9 @@ def columns(rows: Sequence[Indexed], texts: Sequence[str]) -> dict[str, list[Any
         "rounds": [0 if row.task.tensor is None else len(row.task.tensor) for row in rows],
         "stop": [row.task.stop_reason or row.task.status for row in rows],
         "tokens": [row.task.usage.total_tokens for row in rows],
+        "other": [None if row.other is None else list(row.other.choice) for row in rows],
+        "other_verdict": [row.other_verdict or "" for row in rows],
+        "change": [row.change for row in rows],
         "marks": [sum(1 << n for n, each in enumerate(FILTERS) if each.holds(row)) for row in rows],
     }
 
