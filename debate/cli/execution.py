@@ -22,6 +22,7 @@ from debate.cli.console import escape_controls, say
 from debate.cli.doctor import can_find
 from debate.config.settings import ModelSettings, RunSettings, asks_models
 from debate.dataset.evalset import EvalSet
+from debate.dataset.several import EvalSets
 from debate.errors import ConfigError
 from debate.evaluators.base import Evaluator
 from debate.jobs.run_directory import PASSWORD, RunDirectory
@@ -38,7 +39,7 @@ def execute(
     settings: RunSettings,
     folder: Path,
     *,
-    evalset: EvalSet | None,
+    evalset: EvalSet | EvalSets | None,
     retry_failed: bool,
     fork: bool,
     prepare: bool = False,

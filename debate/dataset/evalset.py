@@ -55,6 +55,11 @@ class EvalSet:
             if name not in NAMES:
                 raise ConfigError(f"{name!r} cannot be named", field="columns", hint=f"{', '.join(NAMES)} can")
 
+    @property
+    def recorded(self) -> dict[str, str]:
+        """What a run's folder says of it."""
+        return {"path": str(self.path)}
+
     def read(self) -> Reading:
         """Begin a pass over the files.
 
@@ -92,7 +97,7 @@ class Reading:
         for path in (evalset.path, *evalset.answers):
             # os.path has no exceptions: who may not look at a path is told so when it is opened.
             if os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)):
-                hint = "save it to a file first"
+                hint = "pipe it into standard input, which `debate run -` reads and keeps, or save it to a file"
                 raise TaskError("is not a regular file, so it can be read only once", file=path, hint=hint)
         self._file = RecordFile(evalset.file)
         self._files = [self._file]

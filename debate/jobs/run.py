@@ -27,6 +27,7 @@ from debate.backends.scripted import Scripted
 from debate.config.settings import RunSettings
 from debate.dataset.build import LocatedTask
 from debate.dataset.evalset import EvalSet
+from debate.dataset.several import EvalSets
 from debate.engine import Engine
 from debate.errors import BackendUnavailableError, ConfigError, InputError, StoreError, TaskError
 from debate.evaluation import Evaluation
@@ -92,7 +93,7 @@ class Run:
         prepare: stop before anything is evaluated: the eval set is read, and the run written down.
     """
 
-    evalset: EvalSet | Debated | None
+    evalset: EvalSet | EvalSets | Debated | None
     folder: Path
     evaluator: Evaluator
     settings: RunSettings = field(default_factory=RunSettings)
@@ -167,7 +168,7 @@ class Run:
             found = RunDirectory.existing(self.folder).fork(self.settings.run)
             watcher.note(f"this run goes on as {found.path}")
         folder = found or RunDirectory.new(self.folder, store, self.settings.run)
-        about = folder.evalset if self.evalset is None else {"path": str(self.evalset.path)}
+        about = folder.evalset if self.evalset is None else self.evalset.recorded
         store, is_given = store or folder.store, folder.is_store_given or store is not None  # it may hold a password
         # What one session of a run is told besides, as by `debate resume`, is not what the run was begun with.
         recorded = folder.settings if self.evalset is None else None

@@ -21,6 +21,7 @@ from debate.types import Task, UniqueIds
 
 _CHUNK = 500
 _ANOTHER = "the run has another task of the id"
+_SHARED_IDS = "--prefix-ids true puts the name of its file before each id"
 Placed = tuple[Task, str | None, int | None]
 
 
@@ -133,7 +134,9 @@ class _Adding:
         except TaskError as error:
             place = self.known[task.id].place
             problem = f"{error.problem}, first at {place}" if place else error.problem
-            raise TaskError(problem, file=file, line=line, field=error.field) from None
+            is_elsewhere = place is not None and not place.startswith(f"{file}:")
+            hint = _SHARED_IDS if is_elsewhere else error.hint
+            raise TaskError(problem, file=file, line=line, field=error.field, hint=hint) from None
 
     def _data(self, task: Task, file: str | None, line: int | None) -> Row:
         try:

@@ -341,7 +341,7 @@ def test_scores_that_tie_within_rounding_share_a_rank(folder: Path) -> None:
 def test_the_highest_score_that_there_can_be_stands_beside_the_scores(folder: Path) -> None:
     article = debate_of(scale=Scale(0, 20 / 3), scores=np.array([3.0, 5.83]))
     assert "1 3.00 of 6.67 0.005 2 2 5.83 of 6.67 0.995 1 selected" in words(shown(write_one(folder, article)))
-    assert "sky ok converged 2 2 5.83 of 6.67" in words(shown(folder, "--list"))
+    assert "sky 2 3.0 5.8 of 6.67 0.05 2 agreed" in words(shown(folder, "--list"))
 
 
 def test_the_members_of_a_balanced_debate_come_one_after_the_other(folder: Path) -> None:
@@ -367,21 +367,21 @@ def test_the_members_of_a_balanced_debate_come_one_after_the_other(folder: Path)
 # Which one is shown
 
 
-def test_without_a_task_id_the_first_is_shown_and_the_others_counted(folder: Path) -> None:
+def test_without_a_task_id_one_task_is_shown_and_several_are_listed(folder: Path) -> None:
     write(folder, *(debate_of(task_id=name) for name in ("first", "second", "third")))
     text = words(shown(folder))
-    assert text.startswith("first ")
-    assert "2 other tasks in" in text
-    assert "--list" in text
-    assert words(shown(folder, "second")).startswith("second ")
-    assert "other task" not in shown(folder, "second")
+    assert text.startswith("3 tasks: 3 decided; none has a label task selected ")
+    assert text == words(shown(folder, "--list"))
+    assert words(shown(folder, "second")).startswith("second selected ")
+    write(folder.parent / "one", debate_of(task_id="alone"))
+    assert words(shown(folder.parent / "one")).startswith("alone selected ")
 
 
 def test_the_list_has_a_row_a_task(folder: Path) -> None:
     write(folder, TWO_ROUNDS, debate_of(task_id="sea", status="failed", selected=None, stop_reason="failed"))
     text = words(shown(folder, "--list"))
-    assert "sky ok converged 2 2 8.25" in text
-    assert "sea failed failed 2 - -" in text
+    assert text.startswith("2 tasks: 1 unscored, 1 decided; none has a label")
+    assert "sea - 3.0 8.2 0.05 2 failed sky 2 3.0 8.2 0.05 2 agreed" in text
 
 
 def test_an_unknown_task_id_is_refused_with_close_ones(folder: Path) -> None:
@@ -408,7 +408,7 @@ def test_a_place_without_results_is_refused(folder: Path, tmp_path: Path) -> Non
 
 def test_the_list_and_a_task_id_do_not_go_together(folder: Path) -> None:
     write(folder, TWO_ROUNDS)
-    assert "--list shows all tasks" in fault(folder, "sky", "--list").message
+    assert "a list shows all tasks" in fault(folder, "sky", "--list").message
 
 
 # The texts, from the eval set

@@ -272,6 +272,7 @@ class _Debate:
 
 def debate_flow(settings: Sequence[DebateSettings], task: Task, run: RunContext) -> Flow[Evaluation]:
     """The debate on a task; `settings` are of its candidate orders, which differ in nothing but their rounds."""
+    settings = [own.of_task(task) for own in settings]
     kind = settings[0].candidate_order
     base = base_order(kind, len(task.candidates), derive(run.seed, "order", task.id))
     debates = [_Debate(own, task, run, order) for own, order in zip(settings, (base, base[::-1]), strict=False)]
