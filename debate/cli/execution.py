@@ -135,6 +135,25 @@ class Opened:
             trust.check_servers(settings, backends)
         return cls(settings, evaluator, backends)
 
+    @classmethod
+    def to_ask(cls, settings: RunSettings) -> Opened:
+        """Those of the settings, for an engine that is started at once and records nothing.
+
+        Raises:
+            ConfigError: as `require_vllm`, and for settings that cannot work.
+        """
+        evaluator = settings.make_evaluator()
+        backends = settings.open_backends(evaluator)
+        made = cls(settings, evaluator, backends)
+        if made.loads:
+            require_vllm(settings)
+        return made
+
+    @property
+    def loads(self) -> bool:
+        """Whether a model is loaded in this process, which takes its time."""
+        return self.settings.backend in _IN_PROCESS and asks_models(self.evaluator)
+
     @property
     def model(self) -> str:
         """The model that is to be loaded; empty where none is."""

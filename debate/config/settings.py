@@ -139,8 +139,8 @@ class ModelSettings(BaseModel):
             given["model"] = model_folder(model)
         elif "model" in parameters and parameters["model"].default is inspect.Parameter.empty:
             hint = (
-                "pass --model NAME, --model FOLDER or --model built-in (a small judge of small sums), or set "
-                "DEBATE_MODEL; `debate doctor` says what would run"
+                "--model built-in is a small judge of small sums, --model NAME or FOLDER runs on vLLM here, and "
+                "--backend openai --base-url URL --model M asks a server; `debate doctor` says what would run here"
             )
             raise ConfigError("no model was given", field="model", hint=hint)
         return cast("Backend", construct(make, given, self.backend, "engine_args"))
