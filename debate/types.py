@@ -313,6 +313,10 @@ _LETTERS = dict(enumerate(string.ascii_uppercase))
 _LABEL_HINT = "it is an index from 0, a letter from A, the id or generator of one candidate, or a list of these"
 
 
+SHARED_IDS = "--prefix-ids true puts the name of its file before each id"
+"""What to do where several eval sets of a run share ids."""
+
+
 class UniqueIds:
     """Gives every task of a batch or an eval set an id of its own.
 

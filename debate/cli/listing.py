@@ -7,8 +7,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from itertools import groupby
+from operator import itemgetter
 from typing import Literal
 
+from rich.cells import cell_len
+from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -26,14 +30,18 @@ MOST_ROWS = 20
 _MOST_SCORES = 8
 """Candidates whose scores fit in a row."""
 Sort = Literal["cv", "margin"]
+_SHORTEST_ID = 8
+"""Columns that a task's id has at least."""
+_GAP = 2
+"""Columns between two others."""
 _STOPPED = {
     "converged": "agreed",
     "stop_rule": "rule",
-    "max_rounds": "rounds",
+    "max_rounds": "all",
     "token_budget": "budget",
     "time_budget": "time",
 }
-"""Stop reasons, short enough for 80 columns."""
+"""Why there were no more rounds, short enough for 80 columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +91,7 @@ class Listing:
             about.append("none has a label")
         labeled = [each.verdict for each in listed if each.verdict]
         if labeled and not self.outcomes:
-            about.append(f"{percent(wilson(labeled.count('right'), len(labeled)))} right")
+            about.append(f"{percent(wilson(labeled.count('right'), len(labeled)), digits=0)} right")
         if not listed and self.outcomes:
             about.append(f"none is {' or '.join(self.outcomes)}")
         if self.groups:
@@ -122,7 +130,7 @@ class Listing:
 def _counted(listed: Sequence[Standing], has_labels: bool) -> Iterator[str]:
     """The tasks by how they came out, the right ones first."""
     counts = Counter(each.outcome for each in listed)
-    words = {"decided": "without a label" if has_labels else "decided"}
+    words = {"decided": "unlabeled" if has_labels else "decided"}
     for outcome in ("right", "wrong", "tied", "unscored", "decided"):
         if counts[outcome]:
             yield f"{counts[outcome]:,} {words.get(outcome, outcome)}"
@@ -154,62 +162,78 @@ def listed_rows(
     return [Listed(each, () if task is None else task.best, evaluation) for each, task, evaluation in found]
 
 
-def task_table(rows: Sequence[Listed], sort: Sort | None = None) -> Table:
-    """A row per task, below the name of its group; without the columns of which no row has anything."""
-    has_labels = any(each.best for each in rows)
-    has_rounds = any(each.evaluation.rounds_run for each in rows)
-    headers = ["task", "selected"]
-    headers += ["people", "verdict"] if has_labels else []
-    headers += ["scores", *(["CV", "rounds", "stopped"] if has_rounds else [])]
-    headers += ["margin"] if sort == "margin" else []
-    made = table(*headers, right=[n for n, header in enumerate(headers) if header in ("CV", "rounds", "margin")])
-    made.padding, made.pad_edge = (0, 1, 0, 0), False
-    made.columns[0].overflow = "fold"
-    for column in made.columns[1:]:
-        column.no_wrap = True
-    is_grouped, group = sort is None and any(each.standing.group is not None for each in rows), object()
-    for each in rows:
-        if is_grouped and each.standing.group != group:
-            group = each.standing.group
-            made.add_section()
-            made.add_row(name(f"- {group or 'no group'}"))
-        cells = _row(each, has_labels=has_labels, has_rounds=has_rounds)
-        made.add_row(*cells, *([_number(each.standing.margin)] if sort == "margin" else []))
+def tasks_as_rows(rows: Sequence[Listed], width: int, sort: Sort | None = None) -> Iterator[RenderableType]:
+    """A row per task, below the name of its group; without the columns of which no row has anything.
+
+    width: columns of the terminal.
+    """
+    headers, cells = _columns(rows, sort)
+    widths = [max(map(cell_len, column)) for column in zip(headers, *(map(str, row) for row in cells), strict=True)]
+    others = sum(widths[1:]) + _GAP * len(widths[1:])
+    widths[0] = min(widths[0], max(_SHORTEST_ID, width - others))
+    yield _part(headers, (), widths)
+    groups = [each.standing.group for each in rows] if sort is None else []
+    if not any(groups):
+        yield _part(headers, cells, widths)
+        return
+    for n, (group, part) in enumerate(groupby(zip(groups, cells, strict=True), key=itemgetter(0))):
+        yield Text("\n- " if n else "- ").append_text(name(group or "no group"))
+        yield _part(headers, [row for _, row in part], widths)
+
+
+def _part(headers: Sequence[str], rows: Sequence[Sequence[Text]], widths: Sequence[int]) -> Table:
+    """Rows of the table, or its head where there are none: all parts have columns of the same widths."""
+    made = table(*headers, right=[n for n, header in enumerate(headers) if header in ("CV", "margin")])
+    made.padding, made.pad_edge, made.show_header = (0, 1, 0, 0), False, not rows
+    for column, width in zip(made.columns, widths, strict=True):
+        column.width, column.no_wrap = width, True
+    made.columns[0].no_wrap, made.columns[0].overflow = False, "fold"
+    for row in rows:
+        made.add_row(*row)
     return made
 
 
-def _row(row: Listed, *, has_labels: bool, has_rounds: bool) -> Iterator[Text]:
-    evaluation, best = row.evaluation, row.best
-    style = row_style(evaluation, best)
-    yield name(evaluation.task_id)
-    yield line(chosen(evaluation), style)
-    if has_labels:
-        yield line(",".join(str(j + 1) for j in best))
-        yield line(evaluation.verdict(best) or "", style)
-    yield _scores(evaluation)
-    if has_rounds:
-        last = [each.cv[-1] for each in leaves(evaluation) if each.cv]
-        yield line(_number(max(last, default=math.nan)))
-        yield line(str(evaluation.rounds_run))
-        yield line(_stopped(evaluation), "red" if evaluation.status == "failed" else "")
+def _columns(rows: Sequence[Listed], sort: Sort | None) -> tuple[list[str], list[list[Text]]]:
+    """The headers, and the cells of each row."""
+    has_labels = any(each.best for each in rows)
+    has_rounds = any(each.evaluation.rounds_run for each in rows)
+    tops = {top_of_scale(each.evaluation) for each in rows}
+    headers = ["task", "selected", *(["people", "verdict"] if has_labels else [])]
+    headers += [f"scores{''.join(tops)}" if len(tops) == 1 else "scores", *(["CV", "rounds"] if has_rounds else [])]
+    headers += ["margin"] if sort == "margin" else []
+    cells: list[list[Text]] = []
+    for each in rows:
+        evaluation, style = each.evaluation, row_style(each.evaluation, each.best)
+        row = [name(evaluation.task_id), line(chosen(evaluation), style)]
+        if has_labels:
+            row += [line(",".join(str(j + 1) for j in each.best)), line(evaluation.verdict(each.best) or "", style)]
+        row.append(_scores(evaluation, top_of_scale(evaluation) if len(tops) > 1 else ""))
+        if has_rounds:
+            last = [member.cv[-1] for member in leaves(evaluation) if member.cv]
+            row += [line(_number(max(last, default=math.nan))), _rounds(evaluation)]
+        cells.append([*row, *([line(_number(each.standing.margin))] if sort == "margin" else [])])
+    return headers, cells
 
 
-def _scores(evaluation: Evaluation) -> Text:
+def _scores(evaluation: Evaluation, top: str) -> Text:
     """The scores, the best of them bold; of many candidates the best alone."""
     scores, best = evaluation.scores.tolist(), evaluation.keep_best(1)
     if len(scores) > _MOST_SCORES:
-        return line(f"{_number(scores[best[0]], 1) if best else '-'} of {len(scores)} candidates")
+        return line(f"{_number(scores[best[0]], 1) if best else '-'}{top}, best of {len(scores)}")
     highest = None if not best else scores[best[0]]
     told = [Text(_number(score, 1), "bold" if score == highest else "") for score in scores]
-    return Text(" ").join(told).append(top_of_scale(evaluation))
+    return Text(" ").join(told).append(top)
+
+
+def _rounds(evaluation: Evaluation) -> Text:
+    """How many rounds there were and why no more, of each member where they differ; that something failed."""
+    reasons = dict.fromkeys(each.stop_reason for each in leaves(evaluation) if each.stop_reason)
+    why = "/".join(_STOPPED.get(reason, reason) for reason in reasons)
+    told = f"{evaluation.rounds_run} {why}".rstrip()
+    if evaluation.status == "failed":
+        return line(told, "red")
+    return Text(told).append(", partial", "yellow") if evaluation.status == "partial" else line(told)
 
 
 def _number(value: float, digits: int = 2) -> str:
     return "-" if math.isnan(value) else f"{value:.{digits}f}"
-
-
-def _stopped(evaluation: Evaluation) -> str:
-    """Why it ended, for each of its members where they differ, and that something failed on the way."""
-    reasons = dict.fromkeys(each.stop_reason for each in leaves(evaluation) if each.stop_reason)
-    told = "/".join(_STOPPED.get(reason, reason) for reason in reasons) or evaluation.status
-    return f"{told}, partial" if evaluation.status == "partial" and reasons else told

@@ -164,7 +164,7 @@ def _head(evaluation: Evaluation, view: View, best: Sequence[int]) -> Table:
         grid.add_row("error", line(evaluation.error))
     if evaluation.rounds_run:
         grid.add_row("rounds", line(str(evaluation.rounds_run)))
-    if evaluation.cv:
+    if not all(map(math.isnan, evaluation.cv)):
         grid.add_row("CV", line("  ".join(f"{_number(cv, '.2f')} {view.bar(cv)}".rstrip() for cv in evaluation.cv)))
     if evaluation.stop_reason is not None:
         grid.add_row("stopped", line(stopped(evaluation)))
@@ -438,9 +438,8 @@ def _result(evaluation: Evaluation, best: Sequence[int]) -> Table:
 
 def _notes(evaluation: Evaluation) -> Iterator[RenderableType]:
     """What a reader has to know of the numbers: how far the scale goes where it is not 10, and how one counts."""
-    if top_of_scale(evaluation) and evaluation.components:
-        told = f"{evaluation.scale.high:.2f} is the most that the weights and the method of this run let a score reach"
-        yield line(f"{told}: 10 in every component.", "dim")
+    if (top := top_of_scale(evaluation).removeprefix(" of ")) and evaluation.components and evaluation.choice:
+        yield line(f"10 in every component would come to {top}, by the weights and the method.", "dim")
     if (labels := _labels(evaluation)) and any(labels.values()):
         yield line("Candidates count from 1, in JSON from 0; agents saw the letters in brackets.", "dim")
 
@@ -457,7 +456,7 @@ def _remarks(evaluation: Evaluation, j: int, best: Sequence[int]) -> Iterator[st
     elif j in evaluation.tied:
         yield "= tied"
     if j in best:
-        yield "people's choice"
+        yield "right" if (j,) == evaluation.choice else "people's choice"
     if evaluation.statuses and evaluation.statuses[j] in ("skipped", "penalty", "duplicate"):
         yield evaluation.statuses[j]
 

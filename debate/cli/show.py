@@ -179,7 +179,7 @@ def _find_task(evalset: Path, evaluation: Evaluation) -> Task:
 
 def _show_list(found: _Results, listing: Listing, *, every: bool) -> None:
     from debate.cli.console import line, open_console
-    from debate.cli.listing import MOST_ROWS, listed_rows, task_table
+    from debate.cli.listing import MOST_ROWS, listed_rows, tasks_as_rows
 
     if not (standings := found.standings(listing.key)):
         raise InputError("holds no evaluation yet", file=found.place)
@@ -189,7 +189,8 @@ def _show_list(found: _Results, listing: Listing, *, every: bool) -> None:
     console.print(line(listing.told(listed, standings)))
     if shown:
         console.print()
-        console.print(task_table(listed_rows(shown, found.read), listing.sort))
+        for part in tasks_as_rows(listed_rows(shown, found.read), console.width, listing.sort):
+            console.print(part)
     if (more := len(listed) - len(shown)) > 0:
         console.print(f"... and {more:,} more: --all lists them")
     console.print()

@@ -11,7 +11,7 @@ from typing import cast
 from rich.table import Table
 
 from debate.cli.console import escape_controls, open_console
-from debate.cli.listing import MOST_ROWS, Listing, listed_rows, task_table
+from debate.cli.listing import MOST_ROWS, Listing, listed_rows, tasks_as_rows
 from debate.cli.progress import Progress, cached_share
 from debate.jobs.run_directory import RunDirectory
 from debate.scoring.reducers import step_accuracy
@@ -31,7 +31,8 @@ def print_summary(folder: RunDirectory, totals: Totals, progress: Progress) -> N
     console.print(_facts(totals, groups, first_errors, folder, progress))
     if rows:
         console.print()
-        console.print(task_table(rows))
+        for part in tasks_as_rows(rows, console.width):
+            console.print(part)
     if (more := totals.n_evaluated - len(rows)) > 0:
         console.print(f"... and {more:,} more: debate show {escape_controls(str(folder.path))} --list")
 

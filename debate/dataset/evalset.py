@@ -125,6 +125,16 @@ class Reading:
             found.update(file.digest())
         return found.hexdigest()
 
+    @property
+    def parts(self) -> list[Reading]:
+        """The readings that it is made of: itself."""
+        return [self]
+
+    @property
+    def file(self) -> Path:
+        """The file that is read: the eval set's own, or the questions in an MT-bench folder."""
+        return self._file.path
+
     @cached_property
     def format_name(self) -> str:
         """The name of the format: the given one, otherwise that of its columns or of the first record's keys."""

@@ -61,7 +61,7 @@ class EvalSets:
 
 
 class Readings:
-    """One pass over several eval sets; what it raises is what `Reading` raises."""
+    """One pass over several eval sets, which raises what `Reading` raises. `parts` are the readings of each."""
 
     def __init__(self, evalsets: EvalSets) -> None:
         self.evalsets = evalsets

@@ -17,11 +17,10 @@ from debate.evaluation import Evaluation
 from debate.files import json_text
 from debate.store.serialization import Row, content_hash, label_columns, task_data, task_row
 from debate.store.tables import EVALUATIONS, TASKS
-from debate.types import Task, UniqueIds
+from debate.types import SHARED_IDS, Task, UniqueIds
 
 _CHUNK = 500
 _ANOTHER = "the run has another task of the id"
-_SHARED_IDS = "--prefix-ids true puts the name of its file before each id"
 Placed = tuple[Task, str | None, int | None]
 
 
@@ -135,7 +134,7 @@ class _Adding:
             place = self.known[task.id].place
             problem = f"{error.problem}, first at {place}" if place else error.problem
             is_elsewhere = place is not None and not place.startswith(f"{file}:")
-            hint = _SHARED_IDS if is_elsewhere else error.hint
+            hint = SHARED_IDS if is_elsewhere else error.hint
             raise TaskError(problem, file=file, line=line, field=error.field, hint=hint) from None
 
     def _data(self, task: Task, file: str | None, line: int | None) -> Row:

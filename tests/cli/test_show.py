@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -341,7 +342,9 @@ def test_scores_that_tie_within_rounding_share_a_rank(folder: Path) -> None:
 def test_the_highest_score_that_there_can_be_stands_beside_the_scores(folder: Path) -> None:
     article = debate_of(scale=Scale(0, 20 / 3), scores=np.array([3.0, 5.83]))
     assert "1 3.00 of 6.67 0.005 2 2 5.83 of 6.67 0.995 1 selected" in words(shown(write_one(folder, article)))
-    assert "sky 2 3.0 5.8 of 6.67 0.05 2 agreed" in words(shown(folder, "--list"))
+    assert "task selected scores of 6.67 CV rounds ── sky 2 3.0 5.8 0.05 2 agreed" in re.sub(
+        "─+", "──", words(shown(folder, "--list"))
+    )
 
 
 def test_the_members_of_a_balanced_debate_come_one_after_the_other(folder: Path) -> None:
