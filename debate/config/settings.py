@@ -159,8 +159,8 @@ class ModelSettings(BaseModel):
             given["model"] = model_folder(model)
         elif "model" in parameters and parameters["model"].default is inspect.Parameter.empty:
             hint = (
-                "pass --model NAME, --model FOLDER or --model built-in (a small judge of small sums), or set "
-                "DEBATE_MODEL; `debate doctor` says what would run"
+                "--model built-in is a small judge of small sums, --model NAME or FOLDER runs on vLLM here, and "
+                "--backend openai --base-url URL --model M asks a server; `debate doctor` says what would run here"
             )
             raise ConfigError("no model was given", field="model", hint=hint)
         return cast("Backend", construct(make, given, self.backend, "engine_args"))
@@ -176,6 +176,9 @@ class _RunLevel(ModelSettings):
     format: str | None = _setting(None, f"Format of the eval set, where its keys do not tell: {FORMATS.names()}.")
     answers: tuple[Path, ...] = _setting((), "A further file of candidates, one per model.")
     columns: dict[str, str] = _setting({}, "Columns of a table: x=COLUMN, candidates=FIRST,SECOND.", flag="--column")
+    prefix_ids: bool = _setting(
+        False, "Put the name of its file before the id of a task, NAME/ID: for several eval sets that share ids."
+    )
     out: Path | None = _setting(None, "Folder of the run; runs/NAME-OF-EVALSET by default.")
     store: str | None = _setting(
         None,
