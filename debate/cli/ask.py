@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from debate.types import Task
 
 _OF_RUNS = (
-    *("limit", "format", "answers", "columns"),
+    *("limit", "format", "answers", "columns", "prefix_ids"),
     *("out", "store", "run", "cache", "max_concurrency", "engine_restarts"),
 )
 """Settings of eval sets and of what is recorded, which one question has no use for."""
@@ -59,10 +59,11 @@ def ask(
     ] = False,
     **flags: Any,
 ) -> None:
-    """Debate the answers to one question, and show every turn as it is taken. Nothing is recorded.
+    """Debate the answers to one question, and show every turn as it is taken.
 
-    With --model built-in, the bundled judge and its memories answer questions of its small world. After `--`, texts may
-    begin with a hyphen. A line that --json prints is kept like any results.jsonl: `debate show FILE` reads it.
+    Nothing is recorded; `debate show FILE` reads what --json prints. With
+    --model built-in, the bundled judge debates with its own profile and memories.
+    Texts that begin with a hyphen stand behind all flags, after `--`.
 
     Example:
         debate ask "8+6?" "14." "27." --model built-in
@@ -118,6 +119,9 @@ def _task(
         hint = "answers are counted from 1"
         raise InputError(f"must be from 1 to {len(answers)}, got {best}", field="--best", hint=hint)
     x, *texts = (sys.stdin.read().strip("\n") if text == "-" else text for text in (question, *answers))
+    for n, text in enumerate((x, *texts)):
+        if not text.strip():
+            raise InputError("is empty", field=f"answer {n}" if n else "question", hint="is a variable not set?")
     return Task(x, texts, context=context, reference=reference, best=None if best is None else best - 1)
 
 
