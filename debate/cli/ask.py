@@ -70,15 +70,17 @@ def ask(
         debate ask "Who wrote Emma?" "Jane Austen." "Emily Bronte." --backend openai --base-url URL --model M
     """
     from debate.cli import DONE, DONE_WITH_FAILURES
-    from debate.cli.console import open_console, say_json
+    from debate.cli.console import open_console, say, say_json
     from debate.cli.execution import Opened, end_as_on_interrupt
     from debate.cli.live import Shown
     from debate.cli.render_debate import View, render_end, render_task
     from debate.evaluators.base import check_task
+    from debate.jobs.survey import remarks
 
     task = _task(question, answers, context or (), reference, best)
     opened = Opened.to_ask(read_settings(config, flags))
     check_task([opened.evaluator], task)
+    say(*(remark.strip(",") for remark in remarks(task, opened.evaluator)), err=True)
     end_as_on_interrupt()
     console = open_console()
     view = View.of(console, raw=raw)

@@ -112,6 +112,17 @@ def test_an_empty_text_is_refused(
     assert f"{named}: is empty" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("answers", "remark"),
+    [(["Nine."], "one candidate stands alone, so that there is nothing to compare\n"), (["7", "7"], "stands twice\n")],
+)
+def test_what_is_probably_a_mistake_is_said_beforehand(
+    answers: list[str], remark: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert debate(monkeypatch, "ask", "Which is a prime?", *answers, "--backend", "debate.testing:reply_for") == 0
+    assert remark in capsys.readouterr().err
+
+
 def test_a_text_that_begins_with_a_hyphen_stands_after_two(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
