@@ -23,7 +23,8 @@ class PlainCommand(TyperCommand):
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """What the line of usage names; only what may be left out is in brackets."""
-        return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
+        pieces = super().collect_usage_pieces(ctx)
+        return [piece.replace("{", "").replace("}", "").replace("......", "...") for piece in pieces]
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write the help, with `--help` itself in the last box."""
@@ -80,16 +81,18 @@ def filled(text: str) -> str:
 
 
 def _name_values(command: Any, ctx: Any) -> None:
-    """Say what each option takes, and put `--help` into the last box."""
+    """Say what each option takes; where there are boxes, put what is in none into that of the run, `--help` last."""
     params = command.get_params(ctx)
     for each in params:
         if each.param_type_name == "argument":
             each.display_type_rich = _nothing
         elif each.metavar is None and hasattr(each, "display_type"):
             each.metavar = _value(each.display_type(ctx))
-    panels = [getattr(each, "rich_help_panel", None) for each in command.params if each.param_type_name == "option"]
-    if panels and None not in panels:
-        params[-1].rich_help_panel = panels[-1]
+    options = [each for each in command.params if each.param_type_name == "option" and hasattr(each, "rich_help_panel")]
+    if any(each.rich_help_panel for each in options):
+        for each in options:
+            each.rich_help_panel = each.rich_help_panel or "Run"
+        params[-1].rich_help_panel = options[-1].rich_help_panel
 
 
 def _nothing(ctx: Any) -> None:

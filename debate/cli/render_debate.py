@@ -93,9 +93,26 @@ def render(evaluation: Evaluation, view: View, task: Task | None = None) -> Iter
     yield line(evaluation.task_id, "bold")
     yield _head(evaluation, view, best)
     if task is not None:
-        yield from _task(task)
+        yield from render_task(task)
     yield from _debates(evaluation, view, best)
     yield section("Result")
+    yield from _outcome(evaluation, view, best)
+
+
+def render_end(evaluation: Evaluation, view: View, task: Task, *, is_told: bool) -> Iterator[RenderableType]:
+    """The end of a debate that was shown as it went, after the task and its turns: what is left, and the result.
+
+    is_told: whether the turns were shown; otherwise they are now.
+    """
+    yield from _before_and_after(evaluation, view) if is_told else _debates(evaluation, view, task.best)
+    yield section("Result")
+    yield _head(evaluation, view, task.best)
+    yield ""
+    yield from _outcome(evaluation, view, task.best)
+
+
+def _outcome(evaluation: Evaluation, view: View, best: Sequence[int]) -> Iterator[RenderableType]:
+    """Scores, notes and usage."""
     yield _result(evaluation, best)
     yield from _notes(evaluation)
     if evaluation.order_agreement is not None:
@@ -110,8 +127,11 @@ def render(evaluation: Evaluation, view: View, task: Task | None = None) -> Iter
 
 def stopped(evaluation: Evaluation) -> str:
     """Why the debate ended, in words and by its code."""
-    reason = evaluation.stop_reason
-    return "" if reason is None else f"{_STOPPED[reason]} ({reason})"
+    return "" if evaluation.stop_reason is None else _stopped(evaluation.stop_reason)
+
+
+def _stopped(reason: StopReason) -> str:
+    return f"{_STOPPED[reason]} ({reason})"
 
 
 def candidate(j: int, labels: Mapping[str, int] | None = None) -> str:
@@ -174,7 +194,8 @@ def _named(indices: Sequence[int], labels: Mapping[str, int] | None) -> str:
     return f"candidate{'s' if len(indices) > 1 else ''} {', '.join(candidate(j, labels) for j in indices)}"
 
 
-def _task(task: Task) -> Iterator[RenderableType]:
+def render_task(task: Task) -> Iterator[RenderableType]:
+    """What was asked, and the candidates."""
     yield section("Task")
     yield block(task.x, indent=0)
     for n, text in enumerate(task.context):
@@ -217,8 +238,11 @@ def _rounds(evaluation: Evaluation, view: View) -> Iterator[RenderableType]:
         for turn in evaluation.transcript.of_round(r):
             yield from render_turn(turn, evaluation.components, view, said_before(turn, turns))
         if r < len(evaluation.cv):
-            end = f"stopped: {stopped(evaluation)}" if r == last else "the debate goes on"
-            yield render_round_end(evaluation.cv[r], end, view)
+            yield render_round_end(evaluation.cv[r], evaluation.stop_reason if r == last else None, view)
+    yield from _before_and_after(evaluation, view)
+
+
+def _before_and_after(evaluation: Evaluation, view: View) -> Iterator[RenderableType]:
     if evaluation.before and evaluation.after:
         yield section("Before and after")
         told = f"What each agent would have scored without a comment: before the debate {view.arrow} after it."
@@ -244,8 +268,9 @@ def _changes(evaluation: Evaluation, view: View) -> Table:
     return made
 
 
-def render_round_end(cv: float, end: str, view: View) -> RenderableType:
-    """How far apart the agents were in a round, and how it went on: `end`, in words."""
+def render_round_end(cv: float, stop: StopReason | None, view: View) -> RenderableType:
+    """How far apart the agents were in a round, and why the debate stopped there; without a reason it goes on."""
+    end = "the debate goes on" if stop is None else f"stopped: {_stopped(stop)}"
     if math.isnan(cv):
         return line(f"CV undefined: too few agents scored, or their mean is 0; {end}.")
     return line(f"CV {cv:.3f} {view.bar(cv)}; {end}.")

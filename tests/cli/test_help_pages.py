@@ -42,7 +42,7 @@ def test_a_help_page_fits_and_holds_no_words_of_programmers(path: tuple[str, ...
     assert not re.search(r"Default: \(|None\b", text)
 
 
-@pytest.mark.parametrize("name", ["run", "serve"])
+@pytest.mark.parametrize("name", ["run", "serve", "ask", "check", "demo"])
 def test_the_engine_comes_first(name: str) -> None:
     boxes = re.findall(r"╭─ (\w+) ─", help_of(name))
     assert next(box for box in boxes if box != "Arguments") == "Engine"
@@ -64,6 +64,8 @@ def test_defaults_are_told() -> None:
 
 def test_the_usage_names_what_must_be_given_without_brackets() -> None:
     assert "compare [OPTIONS] RUN_A [RUN_B]" in words(help_of("compare"))
+    assert "ask [OPTIONS] QUESTION ANSWERS..." in words(help_of("ask"))
+    assert "check [OPTIONS] EVALSET... Read" in words(help_of("check"))
     refused = CliRunner().invoke(app, ["compare"], env={"COLUMNS": "80"})
     assert "compare [OPTIONS] RUN_A [RUN_B]" in refused.output
     assert "Missing argument 'RUN_A'" in refused.output
