@@ -90,7 +90,7 @@ def load_profile(name_or_path: str | Path) -> Profile:
     >>> [persona.name for persona in load_profile("general").personas]
     ['Critic', 'Supporter', 'Neutral Observer']
     """
-    return _read_profile(name_or_path if _is_file(name_or_path) else _built_in_file(str(name_or_path)))
+    return _read_profile(name_or_path if is_profile_file(name_or_path) else _built_in_file(str(name_or_path)))
 
 
 def profile_names() -> list[str]:
@@ -98,7 +98,8 @@ def profile_names() -> list[str]:
     return sorted(file.stem for file in data_folder("personas").glob("*.yaml") if _BUILT_IN_NAME.fullmatch(file.stem))
 
 
-def _is_file(name_or_path: str | Path) -> bool:
+def is_profile_file(name_or_path: str | Path) -> bool:
+    """Whether that is a profile's file, as `load_profile` takes it."""
     return isinstance(name_or_path, Path) or str(name_or_path).lower().endswith((".yaml", ".yml"))
 
 

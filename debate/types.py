@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from debate.errors import ConfigError, TaskError
-from debate.settings import check_settings, documented, setting
-from debate.tasks.components import Component, task_components
+from debate.settings import check_settings, documented, names_what_was_meant, setting
+from debate.tasks.components import Component, criteria_text, task_components
 from debate.tasks.conversations import Message, checked_messages, is_conversation, transcript
 
 
@@ -210,6 +210,7 @@ class Task:
     messages: tuple[Message, ...] = field(hash=False)
     has_given_id: bool
 
+    @names_what_was_meant
     def __init__(
         self,
         x: str | Sequence[Message],
@@ -275,6 +276,11 @@ class Task:
         """What judges are told about the input: the context, and after it the reference answer."""
         return self.context if self.reference is None else (*self.context, f"Reference answer:\n{self.reference}")
 
+    @property
+    def criteria(self) -> tuple[str, ...]:
+        """The task's own components as a text, for judges that give one value for all of them; none without any."""
+        return (criteria_text(self.components),) if self.components else ()
+
 
 def labeled_best(metadata: Mapping[str, Any]) -> tuple[int, ...]:
     """Indices of the right candidates, from the metadata of a task; empty without a label."""
@@ -330,6 +336,10 @@ def _index(label: Any, names: Names, where: str) -> int:
 
 _LETTERS = dict(enumerate(string.ascii_uppercase))
 _LABEL_HINT = "it is an index from 0, a letter from A, the id or generator of one candidate, or a list of these"
+
+
+SHARED_IDS = "--prefix-ids true puts the name of its file before each id"
+"""What to do where several eval sets of a run share ids."""
 
 
 class UniqueIds:

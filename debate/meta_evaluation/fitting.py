@@ -411,10 +411,15 @@ def _probability(gaps: FloatArray, temperature: float) -> FloatArray:
 
 
 def _temperature(gaps: FloatArray, right: FloatArray) -> float:
-    """The temperature of the softmax under which the outcomes are likeliest, from 1/50 to 50."""
+    """The temperature of the softmax under which the outcomes are likeliest, from 1/50 to 50.
+
+    Outcomes are drawn a little toward each other (Platt 1999): a few tasks that are all right ask for no certainty.
+    """
+    count = right.sum()
+    target = np.where(right > 0, (count + 1) / (count + 2), 1 / (right.size - count + 2))  # (n,)
 
     def loss(temperature: float) -> float:
         p = np.clip(_probability(gaps, temperature), 1e-6, 1 - 1e-6)
-        return -float((right * np.log(p) + (1 - right) * np.log(1 - p)).sum())
+        return -float((target * np.log(p) + (1 - target) * np.log(1 - p)).sum())
 
     return min(_TEMPERATURES.tolist(), key=loss)

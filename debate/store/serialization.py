@@ -146,7 +146,7 @@ def evaluation_row(evaluation: Evaluation, settings: str) -> Row:
         "selected": evaluation.selected,
         "tied": bool(evaluation.tied),
         "flipped": _is_flipped(evaluation),
-        "margin": _margin(evaluation),
+        "margin": margin_of(evaluation),
         "cv": cv if math.isfinite(cv) else None,
         "stop_reason": evaluation.stop_reason,
         "rounds": evaluation.rounds_run,
@@ -173,13 +173,13 @@ def cell_columns(evaluation: Evaluation) -> Row:
     return {"cells": cells, "abstained": abstained} if cells else {"cells": None, "abstained": None}
 
 
-def group_of(metadata: Mapping[str, Any]) -> str | None:
-    """The group that a task's metadata name."""
-    group = metadata.get("group")
+def group_of(metadata: Mapping[str, Any], key: str = "group") -> str | None:
+    """The group that a task's metadata name by this key."""
+    group = metadata.get(key)
     return None if group is None else str(group)
 
 
-def _margin(evaluation: Evaluation) -> float | None:
+def margin_of(evaluation: Evaluation) -> float | None:
     """Distance of the best score from the second best."""
     best = evaluation.keep_best(2)
     return None if len(best) < 2 else abs(float(evaluation.scores[best[0]] - evaluation.scores[best[1]]))

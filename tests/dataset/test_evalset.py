@@ -12,10 +12,12 @@ from typing import Any
 
 import pytest
 
+from debate.bundled_judge import demo_tasks
 from debate.dataset.evalset import EvalSet
 from debate.errors import ConfigError, TaskError
 from debate.types import Candidate, Task
 from tests.dataset.files import count, tasks_of
+from tests.scripts_loader import REPOSITORY
 
 GOOD = '{"x": "What is 2 + 2?", "candidates": ["4", "5"]}'
 
@@ -100,9 +102,10 @@ def test_equal_tasks_without_ids_are_no_duplicates(file: Path) -> None:
     assert first.id == second.id
 
 
-@pytest.mark.parametrize("name", ["demo_tasks", "general_tasks"])
-def test_the_tasks_of_the_demo_and_the_general_ones_are_eval_sets(name: str) -> None:
-    tasks = Path(__file__).parents[2] / "scripts" / f"{name}.jsonl"
+@pytest.mark.parametrize(
+    "tasks", [demo_tasks(), REPOSITORY / "scripts" / "general_tasks.jsonl"], ids=lambda file: file.stem
+)
+def test_the_tasks_of_the_demo_and_the_general_ones_are_eval_sets(tasks: Path) -> None:
     assert count(tasks) == sum(1 for text in tasks.read_text(encoding="utf-8").splitlines() if text.strip())
 
 
