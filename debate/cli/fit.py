@@ -106,6 +106,8 @@ def _facts(found: Fitted, run: JudgedRun) -> list[str]:
     texts = [f"Fitted to {goal} of {found.labeled:,} labeled tasks of {found.tasks:,}, in {found.folds} folds."]
     if found.unscored:
         texts.append(f"{found.unscored:,} more are left out: a candidate of theirs has no score.")
+    if found.own_components:
+        texts.append(f"{found.own_components:,} more are left out: they have components of their own.")
     texts += unjoined(run.unknown_labels)
     return texts
 
