@@ -29,7 +29,7 @@ from debate.settings import declarations
 from debate.types import Price, Sampling
 from debate.yaml_files import Located, as_input_error, read_yaml
 
-PANELS = ("Run", "Engine", "Debate", "Server")
+PANELS = ("Engine", "Run", "Debate", "Server")
 _SHARED = {"templates", "selection", "softmax_temperature", "retries", "ties", "readout"}
 """Settings of a debate that other evaluators have too; one that does not have it says so."""
 _SAMPLING = {{"max_tokens": "reply_tokens"}.get(each.name, each.name): each for each in declarations(Sampling)}
