@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from debate.errors import ConfigError, TaskError
-from debate.settings import check_settings, documented, names_what_was_meant, setting
+from debate.settings import REQUIRED, check_settings, documented, names_what_was_meant, setting
 from debate.tasks.components import Component, criteria_text, task_components
 from debate.tasks.conversations import Message, checked_messages, is_conversation, transcript
 
@@ -457,6 +457,54 @@ class Usage:
     def total_tokens(self) -> int:
         """Prompt and completion tokens together."""
         return self.prompt_tokens + self.completion_tokens
+
+
+@documented
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What a model's tokens cost, per million, in any currency."""
+
+    input: float = setting(REQUIRED, "Of a million tokens of prompts.", ge=0)
+    output: float = setting(REQUIRED, "Of a million tokens of replies.", ge=0)
+    cached: float | None = setting(
+        None, "Of a million tokens of prompts that the server had in its cache; None is the price of the others.", ge=0
+    )
+
+    def __post_init__(self) -> None:
+        check_settings(self, "price.")
+
+    @classmethod
+    def read(cls, text: str) -> Price:
+        """The price that `IN,OUT` or `IN,CACHED,OUT` says.
+
+        Raises:
+            ConfigError: for anything else.
+        """
+        try:
+            numbers = [float(part) for part in text.split(",")]
+        except ValueError:
+            numbers = []
+        if len(numbers) not in (2, 3):
+            problem = f"must be IN,OUT or IN,CACHED,OUT, numbers per million tokens, got {text!r}"
+            raise ConfigError(problem, field="price", hint="0.15,0.60 or 0.15,0.075,0.60")
+        return cls(numbers[0], numbers[-1], numbers[1] if len(numbers) == 3 else None)
+
+    def cost(self, usage: Usage) -> float:
+        """What a usage costs; `cached_tokens` are some of its `prompt_tokens`."""
+        cached = min(usage.cached_tokens, usage.prompt_tokens)
+        of_cached = self.input if self.cached is None else self.cached
+        parts = (usage.prompt_tokens - cached) * self.input, cached * of_cached, usage.completion_tokens * self.output
+        return sum(parts) / 1e6
+
+    def __str__(self) -> str:
+        """As `read` takes it."""
+        parts = (self.input, self.output) if self.cached is None else (self.input, self.cached, self.output)
+        return ",".join(f"{part:.12g}" for part in parts)
+
+
+def cost_of(used: Mapping[str, Usage], prices: Mapping[str, Price]) -> float:
+    """What was used of several models costs together; models without a price count nothing."""
+    return sum(prices[name].cost(usage) for name, usage in used.items() if name in prices)
 
 
 @dataclass(frozen=True, slots=True)
