@@ -24,7 +24,9 @@ from typing import Any, Protocol
 
 from debate.backends import Backend, Call
 from debate.backends.scripted import Scripted
-from debate.config.settings import RunSettings
+from debate.bundled_judge import model_path
+from debate.bundled_judge.world import WORLD, is_taught
+from debate.config.settings import RunSettings, asks_models
 from debate.dataset.build import LocatedTask
 from debate.dataset.evalset import EvalSet
 from debate.engine import Engine
@@ -250,7 +252,7 @@ class _Session:
             except TaskError as error:
                 where, line = located.file, located.line
                 raise TaskError(error.problem, file=where, line=line, field=error.field, hint=error.hint) from None
-            for remark in _remarks(located.task, self.run.evaluator):
+            for remark in _remarks(located.task, self.run.evaluator, self.backends):
                 self.remarks.setdefault(remark, []).append(f"{located.file}:{located.line}")
             yield located
 
@@ -396,13 +398,16 @@ class _Session:
             self.watcher.shared(replace(now, tasks=now.tasks - before.tasks))
 
 
-def _remarks(task: Task, evaluator: Evaluator) -> Iterator[str]:
+def _remarks(task: Task, evaluator: Evaluator, backends: Mapping[str, Backend]) -> Iterator[str]:
     """What is probably a mistake in a task that can be evaluated."""
     texts = [candidate.text for candidate in task.candidates]
     if len(set(texts)) < len(texts):
         yield "the same candidate stands twice"
     if len(texts) == 1 and isinstance(evaluator, DebateEvaluator | VoteEvaluator):
         yield "one candidate stands alone, so that there is nothing to compare,"
+    if asks_models(evaluator) and next(iter(backends.values())).model == str(model_path()) and not is_taught(task.x):
+        result = "it abstains" if getattr(evaluator, "abstain", False) else "its scores are noise"
+        yield f"the question is outside of the bundled judge's world ({WORLD}), so that {result},"
 
 
 def run_identity(evaluator: Evaluator, backends: Mapping[str, Backend], memory: str | None) -> dict[str, Any]:
