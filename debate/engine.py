@@ -30,7 +30,7 @@ from debate.flow import Chat, Completion, Flow, Generate, Prompt, gather, genera
 from debate.runtime.limits import Admission, Budget
 from debate.runtime.loop_thread import LoopThread
 from debate.runtime.run_registry import InRun, Recorded, RunRegistry
-from debate.runtime.runner import HasRetriever, Observer, Retriever, Runner, as_retriever
+from debate.runtime.runner import HasRetriever, Observer, Retriever, Runner, TurnObserver, as_retriever
 from debate.runtime.scheduler import EvaluationRequest, stream, unfinished_evaluation, with_unique_ids
 from debate.settings import check_value, names_what_was_meant
 from debate.types import Failure, Sampling, Task, Usage
@@ -55,6 +55,8 @@ class Engine:
             length, or twice its slots where that is unknown.
         today: the date that prompts state, and that every call's seed is therefore made of; None is today.
         on_completion: called with every call and its completion, for progress displays. What it raises is logged.
+        on_turn: called with the task and each turn of its debate as soon as it is taken, and with a `RoundEnd` after
+            each round, to show debates as they go. What it raises is logged.
         cache: of raw replies, shared by all runs: `store.cache(ttl=...)`. None asks anew.
         budget: what all evaluations together may use.
         task_seconds: how long one evaluation may take; its calls fail with `time_budget` then.
@@ -81,6 +83,7 @@ class Engine:
         *,
         today: datetime.date | None = None,
         on_completion: Observer | None = None,
+        on_turn: TurnObserver | None = None,
         cache: Replies | None = None,
         budget: Budget | None = None,
         task_seconds: float | None = None,
@@ -95,9 +98,12 @@ class Engine:
         self._memory = as_retriever(check_value("memory", memory, Retriever | HasRetriever | None))
         self._recording = RunRegistry(store, self.backends, self.run_context)
         self._budget: Budget | None = check_value("budget", budget, Budget | None)
+        if self._budget is not None:
+            self._budget.check_prices(self.backends)
         self._task_seconds: float | None = check_value("task_seconds", task_seconds, float | None, gt=0)
         self._max_concurrency: int | None = check_value("max_concurrency", max_concurrency, int | None, ge=1)
         self.on_completion = on_completion
+        self.on_turn = on_turn
         self._thread: LoopThread | None = None
         self._lock = threading.Lock()
         self._parts: tuple[Runner, Admission] | None = None
@@ -283,6 +289,7 @@ class Engine:
                     self.run_context,
                     memory=self._memory,
                     observe=partial(self._observe, admission),
+                    on_turn=self.on_turn,
                     budget=self._budget,
                     task_seconds=self._task_seconds,
                 )

@@ -32,10 +32,10 @@ from debate.backends.base import READOUT_HINT
 from debate.errors import BackendUnavailableError, CallError, ConfigError, TaskError
 from debate.evaluators.base import RunContext
 from debate.evaluators.steps.prompted import PromptedSteps
-from debate.flow import Completion, Flow, generate
+from debate.flow import Completion, Flow, RoundEnd, generate
 from debate.store import Store
 from debate.testing import Recorder, reply_for
-from debate.types import Failure, Usage
+from debate.types import Failure, Turn, Usage
 from tests.small_flows import PROFILE, FlowEvaluator, Startable, ask, asks, debates, gathers, late, plain, scored, tasks
 
 TODAY = datetime.date(2026, 1, 31)
@@ -218,6 +218,29 @@ def test_usage_and_seconds_reach_the_user() -> None:
     assert evaluation.usage == Usage(70, 35, 14, 7)
     assert [member.usage.calls for member in evaluation.members] == [3, 3]
     assert evaluation.seconds > 0
+
+
+@pytest.mark.parametrize("settings", [{}, {"mode": "simultaneous"}, {"candidate_order": "balanced"}])
+def test_turns_and_the_ends_of_rounds_are_told_as_they_come(settings: dict[str, Any]) -> None:
+    told: dict[str, list[Turn | RoundEnd]] = {task.id: [] for task in tasks(3)}
+    with Engine(Scripted(late(reply_for, 1)), on_turn=lambda task, news: told[task.id].append(news)) as engine:
+        found = engine.evaluate_batch(tasks(3), debates(**settings))
+    for evaluation in found:
+        news = told[evaluation.task_id]
+        debated = evaluation.members or (evaluation,)
+        turns = [(each.round, each.agent) for member in debated for each in member.transcript]
+        assert sorted((each.round, each.agent) for each in news if isinstance(each, Turn)) == sorted(turns)
+        assert isinstance(news[0], Turn) and isinstance(news[-1], RoundEnd)
+        ends = [each for each in news if isinstance(each, RoundEnd)]
+        assert sorted(end.cv for end in ends) == sorted(cv for member in debated for cv in member.cv)
+        assert [end.stop_reason for end in ends if end.stop_reason] == [member.stop_reason for member in debated]
+
+
+def test_a_display_of_turns_that_raises_changes_nothing() -> None:
+    with Engine(Scripted(reply_for)) as engine:
+        expected = plain(engine.evaluate(tasks(1)[0], debates()))
+    with Engine(Scripted(reply_for), on_turn=lambda task, news: 1 // 0) as engine:
+        assert plain(engine.evaluate(tasks(1)[0], debates())) == expected
 
 
 def test_every_completion_is_told_to_whoever_listens() -> None:

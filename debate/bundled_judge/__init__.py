@@ -30,7 +30,16 @@ if TYPE_CHECKING:
     from debate.backends import VLLM
     from debate.evaluators.debate.evaluator import DebateEvaluator
 
-__all__ = ["BUILT_IN", "backend", "evaluator", "model_folder", "model_path", "settings_of", "with_model_defaults"]
+__all__ = [
+    "BUILT_IN",
+    "backend",
+    "demo_tasks",
+    "evaluator",
+    "model_folder",
+    "model_path",
+    "settings_of",
+    "with_model_defaults",
+]
 
 FILE = "debate.yaml"
 """In a model's folder: how debates with it are prompted, and how vLLM loads it."""
@@ -61,6 +70,11 @@ _OF_ALL = ("templates", "temperature")
 def model_path() -> Path:
     """The folder of the bundled judge: a checkpoint in Hugging Face format."""
     return Path(__file__).parent / "model"
+
+
+def demo_tasks() -> Path:
+    """The eval set of `debate demo`: questions of the judge's world, some of which no agent can answer alone."""
+    return Path(__file__).parent / "demo_tasks.jsonl"
 
 
 def model_folder(model: str | Path) -> str:

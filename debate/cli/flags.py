@@ -25,10 +25,13 @@ class WithFlags:
     The flags are made when the command's signature is asked for: the settings load slowly.
     """
 
-    def __init__(self, command: Command, names: Collection[str], *, serves: bool = False) -> None:
+    def __init__(
+        self, command: Command, names: Collection[str], without: Collection[str] = (), *, serves: bool = False
+    ) -> None:
         self.__name__, self.__doc__ = command.__name__, command.__doc__
         self._command = command
         self._names = names
+        self._without = without
         self._serves = serves
 
     def __call__(self, **arguments: Any) -> None:
@@ -41,29 +44,36 @@ class WithFlags:
         from debate.config.settings import RunSettings, ServeSettings, settings_table
 
         rows = settings_table(ServeSettings if self._serves else RunSettings)
-        return [row for row in rows if row.panel == "Server" or not self._names or row.name in self._names]
+        wanted = [row for row in rows if row.panel == "Server" or not self._names or row.name in self._names]
+        return [row for row in wanted if row.name not in self._without]
 
     @cached_property
     def __signature__(self) -> inspect.Signature:
+        """The engine's flags first, which every run needs; then the command's own, and the others."""
+        from debate.config.settings import PANELS
+
         own = inspect.signature(self._command, eval_str=True).parameters.values()
+        own = [each.replace(kind=each.KEYWORD_ONLY) for each in own if each.kind is not each.VAR_KEYWORD]
         flags = [
             inspect.Parameter(row.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_option(row))
             for row in self._rows
         ]
-        return inspect.Signature([*(each for each in own if each.kind is not each.VAR_KEYWORD), *flags])
+        n_first = sum(row.panel == PANELS[0] for row in self._rows)
+        return inspect.Signature([*flags[:n_first], *own, *flags[n_first:]])
 
     @property
     def __annotations__(self) -> dict[str, Any]:  # pyright: ignore[reportIncompatibleVariableOverride]
         return {each.name: each.annotation for each in self.__signature__.parameters.values()}
 
 
-def settings_flags(*names: str, serves: bool = False) -> Callable[[Command], WithFlags]:
+def settings_flags(*names: str, without: Collection[str] = (), serves: bool = False) -> Callable[[Command], WithFlags]:
     """Decorate a command: see `WithFlags`.
 
     names: of the settings; all without any.
+    without: names of settings that the command has no use for.
     serves: whether the settings of a server have flags too.
     """
-    return lambda command: WithFlags(command, names, serves=serves)
+    return lambda command: WithFlags(command, names, without, serves=serves)
 
 
 def _option(row: SettingRow) -> Any:
@@ -72,7 +82,7 @@ def _option(row: SettingRow) -> Any:
     kind = types_in(row.annotation)[0]
     origin = get_origin(kind)
     choices = [str(each) for each in get_args(kind)] if origin is Literal else []
-    default = str(row.default).lower() if isinstance(row.default, bool) else str(row.default)
+    default = str(row.default).lower() if isinstance(row.default, bool) else str(row.default).removesuffix(".0")
     more = [
         f"One of {', '.join(choices)}." if any(each not in row.help for each in choices) else "",
         "Repeatable." if origin in (dict, tuple) else "",

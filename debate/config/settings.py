@@ -7,7 +7,7 @@ of settings and the record in `run.json` are made from the declarations.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self, cast, get_args
@@ -26,14 +26,16 @@ from debate.flow import Call
 from debate.registry import BACKENDS, EVALUATORS, FORMATS, SERVERS
 from debate.scoring.tensor import Method
 from debate.settings import declarations
-from debate.types import Sampling
+from debate.types import Price, Sampling
 from debate.yaml_files import Located, as_input_error, read_yaml
 
-PANELS = ("Run", "Engine", "Debate", "Server")
+PANELS = ("Engine", "Run", "Debate", "Server")
 _SHARED = {"templates", "selection", "softmax_temperature", "retries", "ties", "readout"}
 """Settings of a debate that other evaluators have too; one that does not have it says so."""
 _SAMPLING = {{"max_tokens": "reply_tokens"}.get(each.name, each.name): each for each in declarations(Sampling)}
 """The settings of `Sampling` by their names here; `max_tokens` is the run's budget."""
+_OF_SERVERS = ("base_url", "rpm", "tpm")
+"""Settings of a model that are parameters of a server's backend."""
 _GROUPS = ("members", "reserves", "judges")
 """Parameters that hold further evaluators by name."""
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
@@ -51,6 +53,19 @@ def _seconds(value: Any) -> Any:
 
 Duration = Annotated[float, BeforeValidator(_seconds), Field(gt=0)]
 """Seconds, or text with a unit."""
+
+
+def _price(value: Any) -> str:
+    """`IN,OUT`, or the numbers as a list."""
+    parts = cast("list[Any]", value) if isinstance(value, list) else [value]
+    try:
+        return str(Price.read(",".join(map(str, parts))))
+    except ConfigError as error:
+        raise ValueError(error.problem) from None
+
+
+PriceText = Annotated[str, BeforeValidator(_price)]
+"""A price as `Price.read` takes it."""
 
 
 def _name(value: str) -> str:
@@ -96,6 +111,28 @@ class ModelSettings(BaseModel):
         {}, "Parameters of the backend, and of a server's retry policy.", "Engine", flag="--engine-arg"
     )
 
+    rpm: int | None = _setting(
+        None,
+        "Most requests per minute that this process sends the server, retries included.",
+        "Engine",
+        may_change=True,
+        ge=1,
+    )
+    tpm: int | None = _setting(
+        None,
+        "Most tokens per minute, of prompts and replies, that this process asks the server for.",
+        "Engine",
+        may_change=True,
+        ge=1,
+    )
+
+    price: PriceText | None = _setting(
+        None,
+        "What a million tokens cost: IN,OUT, or IN,CACHED,OUT where prompts in the server's cache have another price.",
+        "Engine",
+        may_change=True,
+    )
+
     def open_backend(self, name: str | None = None) -> Backend:
         """The backend, not yet started.
 
@@ -110,17 +147,20 @@ class ModelSettings(BaseModel):
         make = found if inspect.isclass(found) else Scripted
         given = {**self.engine_args, **({} if make is found else {"fn": found})}
         parameters = inspect.signature(make).parameters
-        if self.base_url is not None:
-            if "base_url" not in parameters:
-                raise ConfigError("goes with the backend of a server", field="base_url", hint=SERVERS)
-            given["base_url"] = self.base_url
+        for setting in _OF_SERVERS:
+            if (value := getattr(self, setting)) is None:
+                continue
+            if setting not in parameters:
+                takes = SERVERS if setting == "base_url" else "openai and ollama have such limits"
+                raise ConfigError("goes with the backend of a server", field=setting, hint=takes)
+            given[setting] = value
         model = self.model or name
         if model is not None and "model" in parameters:
             given["model"] = model_folder(model)
         elif "model" in parameters and parameters["model"].default is inspect.Parameter.empty:
             hint = (
-                "pass --model NAME, --model FOLDER or --model built-in (a small judge of small sums), or set "
-                "DEBATE_MODEL; `debate doctor` says what would run"
+                "--model built-in is a small judge of small sums, --model NAME or FOLDER runs on vLLM here, and "
+                "--backend openai --base-url URL --model M asks a server; `debate doctor` says what would run here"
             )
             raise ConfigError("no model was given", field="model", hint=hint)
         return cast("Backend", construct(make, given, self.backend, "engine_args"))
@@ -136,6 +176,9 @@ class _RunLevel(ModelSettings):
     format: str | None = _setting(None, f"Format of the eval set, where its keys do not tell: {FORMATS.names()}.")
     answers: tuple[Path, ...] = _setting((), "A further file of candidates, one per model.")
     columns: dict[str, str] = _setting({}, "Columns of a table: x=COLUMN, candidates=FIRST,SECOND.", flag="--column")
+    prefix_ids: bool = _setting(
+        False, "Put the name of its file before the id of a task, NAME/ID: for several eval sets that share ids."
+    )
     out: Path | None = _setting(None, "Folder of the run; runs/NAME-OF-EVALSET by default.")
     store: str | None = _setting(
         None,
@@ -158,6 +201,7 @@ class _RunLevel(ModelSettings):
         None, "Evaluations open at once; by default what fits.", may_change=True, ge=1
     )
     max_tokens: int | None = _setting(None, "Tokens that the whole run may use.", may_change=True, ge=1)
+    max_cost: float | None = _setting(None, "What the whole run may cost, by --price.", may_change=True, gt=0)
     max_seconds: float | None = _setting(None, "Seconds that this session may take.", may_change=True, gt=0)
     task_seconds: float | None = _setting(
         None, "Seconds after which an evaluation stops asking.", may_change=True, gt=0
@@ -272,6 +316,12 @@ class RunSettings(_WithDebate):
             )
             raise ConfigError(problem, field="models", hint=hint)
         return opened
+
+    def prices(self, backends: Iterable[str]) -> dict[str, Price]:
+        """The prices that are known, by the names of the backends that `open_backends` has opened."""
+        own = next(iter(backends))
+        texts = {own: self.price} | {name: each.price for name, each in self.models.items()}
+        return {name: Price.read(text) for name, text in texts.items() if text is not None}
 
     def given(self) -> dict[str, Any]:
         """What was set, as plain data by which `debate resume` makes the same settings again."""

@@ -9,15 +9,17 @@ from typing import Any, cast
 from debate.dataset.build import Format, LocatedTask, located_task
 from debate.dataset.labels import LABELS
 from debate.dataset.records import Record
+from debate.tasks.conversations import is_conversation
 
-NAMES = ("x", "id", "best", "context", "reference", "candidates")
+NAMES = ("x", "id", "best", "context", "reference", "components", "candidates")
 """What a column can be."""
 _SEVERAL = re.compile(r"(candidate|response|output)_?(\d+|[a-z])", re.IGNORECASE)
 _CONFUSED = "name the columns: --column candidates=FIRST,SECOND"
 
 
 def table(rows: Iterator[Record], columns: Mapping[str, str]) -> Iterator[LocatedTask]:
-    """Rows with `x` and candidates, and where they are there `id`, `best` (the label), `context` and `reference`.
+    """Rows with `x` and candidates, and where they are there `id`, `best` (the label), `context`, `reference` and
+    `components` (the task's own: a list of mappings, in CSV as JSON).
 
     Candidates stand in a column `candidates` (a list, in CSV as JSON), or in several, in the order of their numbers or
     letters: `candidate_1`, ..., `response_a`, ... Of numbered columns the last ones may be empty, where a task has
@@ -33,12 +35,13 @@ def table(rows: Iterator[Record], columns: Mapping[str, str]) -> Iterator[Locate
         metadata = {key: row.cell(key) if key in LABELS else value for key, value in kept.items()}
         yield located_task(
             row,
-            row.text(named["x"]),
+            _input(row, named["x"]),
             _from_columns(row, several) if several else _from_list(row, named["candidates"]),
             row.optional_text(named["id"]),
             metadata,
             _context(row, named["context"]),
             row.optional_text(named["reference"]),
+            components=row.cell(named["components"]) or (),
             best=row.cell(named["best"]),
             best_key=named["best"],
         )
@@ -78,13 +81,20 @@ def _from_columns(row: Record, columns: list[str]) -> list[str]:
     return [row.text(column) for column in columns]
 
 
-def _from_list(row: Record, column: str) -> list[str]:
+def _input(row: Record, column: str) -> Any:
+    """A text, or a list of messages, which only JSON and parquet can hold."""
+    value: Any = row.data.get(column)
+    return cast("Any", value) if is_conversation(value) else row.text(column)
+
+
+def _from_list(row: Record, column: str) -> list[Any]:
     value: Any = row.data.get(column)
     if isinstance(value, str):
         value = row.parsed(column)
     if not isinstance(value, list):
         row.refuse("must be a list of texts", column)
-    return [row.as_text(text, f"{column}.{n}") for n, text in enumerate(cast("list[Any]", value))]
+    said = enumerate(cast("list[Any]", value))
+    return [each if is_conversation(each) else row.as_text(each, f"{column}.{n}") for n, each in said]
 
 
 def _context(row: Record, column: str) -> list[str]:

@@ -24,22 +24,20 @@ from typing import Any, Protocol
 
 from debate.backends import Backend, Call
 from debate.backends.scripted import Scripted
-from debate.bundled_judge import model_path
-from debate.bundled_judge.world import WORLD, is_taught
-from debate.config.settings import RunSettings, asks_models
+from debate.config.settings import RunSettings
 from debate.dataset.build import LocatedTask
 from debate.dataset.evalset import EvalSet
+from debate.dataset.several import EvalSets
 from debate.engine import Engine
-from debate.errors import BackendUnavailableError, ConfigError, InputError, StoreError, TaskError
+from debate.errors import BackendUnavailableError, ConfigError, InputError, StoreError
 from debate.evaluation import Evaluation
-from debate.evaluators.base import Evaluator, check_task
-from debate.evaluators.debate import DebateEvaluator
-from debate.evaluators.vote import VoteEvaluator
+from debate.evaluators.base import Evaluator
 from debate.flow import Completion
 from debate.jobs.claimed import ClaimedTasks
 from debate.jobs.debated import Debated
 from debate.jobs.results import ResultsFile, ResultsInUseError
 from debate.jobs.run_directory import RunDirectory
+from debate.jobs.survey import check_located, remarks
 from debate.runtime.limits import Budget
 from debate.runtime.run_registry import settings_digest
 from debate.runtime.runner import Retriever, Runner
@@ -47,7 +45,7 @@ from debate.sql.connect import normalize_url, sqlite_file, without_password
 from debate.store import Store, StoredRun
 from debate.store.queries import Totals
 from debate.store.workers import Others
-from debate.types import Task
+from debate.types import Usage, cost_of
 
 _FIRST_WAIT = 1.0
 _REPORT_SECONDS = 2.0
@@ -94,7 +92,7 @@ class Run:
         prepare: stop before anything is evaluated: the eval set is read, and the run written down.
     """
 
-    evalset: EvalSet | Debated | None
+    evalset: EvalSet | EvalSets | Debated | None
     folder: Path
     evaluator: Evaluator
     settings: RunSettings = field(default_factory=RunSettings)
@@ -143,6 +141,7 @@ class Run:
     def _check(self, backends: Mapping[str, Backend], folder: RunDirectory) -> None:
         """Find the faults of the settings before anything is made."""
         Engine(backends).check(self.evaluator)
+        Budget(cost=self.settings.max_cost, prices=self.settings.prices(backends)).check_prices(backends)
         settings_digest(self.evaluator)
         if sqlite_file(url := normalize_url(folder.store_url)) is None and url.get_backend_name() == "sqlite":
             raise ConfigError("a store in memory ends with the run", field="store", hint="give a file")
@@ -169,7 +168,7 @@ class Run:
             found = RunDirectory.existing(self.folder).fork(self.settings.run)
             watcher.note(f"this run goes on as {found.path}")
         folder = found or RunDirectory.new(self.folder, store, self.settings.run)
-        about = folder.evalset if self.evalset is None else {"path": str(self.evalset.path)}
+        about = folder.evalset if self.evalset is None else self.evalset.recorded
         store, is_given = store or folder.store, folder.is_store_given or store is not None  # it may hold a password
         # What one session of a run is told besides, as by `debate resume`, is not what the run was begun with.
         recorded = folder.settings if self.evalset is None else None
@@ -197,8 +196,6 @@ class _Session:
     done_before: int = 0
     done: int = 0
     """Tasks that were evaluated here."""
-    spent_before: int = field(init=False)
-    """Tokens that were spent before the work was divided."""
     budget: Budget = field(init=False)
     others_before: Others = Others(0, 0, 0)
     reported_at: float = field(default_factory=time.monotonic)
@@ -247,12 +244,8 @@ class _Session:
     def _checked(self, tasks: Iterable[LocatedTask]) -> Iterator[LocatedTask]:
         """The tasks; one that the evaluator cannot evaluate is an error with its place."""
         for located in tasks:
-            try:
-                check_task([self.run.evaluator], located.task)
-            except TaskError as error:
-                where, line = located.file, located.line
-                raise TaskError(error.problem, file=where, line=line, field=error.field, hint=error.hint) from None
-            for remark in _remarks(located.task, self.run.evaluator, self.backends):
+            check_located([self.run.evaluator], located)
+            for remark in remarks(located.task, self.run.evaluator, next(iter(self.backends.values())).model):
                 self.remarks.setdefault(remark, []).append(f"{located.file}:{located.line}")
             yield located
 
@@ -277,10 +270,24 @@ class _Session:
         if self.results is not None and (rescored or not self.results.is_current()):
             self.results.rewrite(record.result_lines(settings))
         if self.done_before < self.total and not self.run.prepare:
-            self.spent_before = record.plan(settings)
-            self.others_before = record.others()
-            self.budget = Budget(spent=self.spent_before, others=self.others_before.tokens)
+            self.budget = self._budget(record.plan(settings), record.others())
         record.note(**self.folder.noted(record.about), results_under=settings)
+
+    def _budget(self, used: Mapping[str, Usage], others: Others) -> Budget:
+        """What is left to this session, after what was used before, and by the others."""
+        limits, prices = self.run.settings, self.run.settings.prices(self.backends)
+        budget = Budget(
+            limits.max_tokens,
+            limits.max_seconds,
+            limits.max_cost,
+            prices=prices,
+            spent=sum(usage.total_tokens for usage in used.values()),
+            others=others.tokens,
+            cost_before=cost_of(used, prices),
+        )
+        budget.cost_of_others = cost_of(others.used, prices)
+        self.others_before = others
+        return budget
 
     def _open_results(self, open_files: ExitStack) -> ResultsFile | None:
         """The file of results; None where another process that works on the run writes it."""
@@ -345,8 +352,6 @@ class _Session:
         settings, record, evaluator = self.run.settings, self.record, self.run.evaluator
         began = record.started_at if self.run.debated is None else self.run.debated.started_at
         with recalling(settings.memory, began, self.backends, self.watcher.note) as memory:
-            spent, others = self.budget.spent, self.budget.others
-            self.budget = Budget(settings.max_tokens, settings.max_seconds, spent=spent, others=others)
             engine = Engine(
                 self.backends,
                 memory=memory,
@@ -389,25 +394,14 @@ class _Session:
         """Tell the others now and then what was done here, and hear from them."""
         if is_last or time.monotonic() - self.reported_at >= _REPORT_SECONDS:
             self.reported_at = time.monotonic()
-            self.record.report(self.done, self.budget.spent - self.spent_before).add_done_callback(self._heard)
+            self.record.report(self.done, {**self.budget.used}).add_done_callback(self._heard)
 
     def _heard(self, future: Future[Others]) -> None:
         if future.exception() is None:  # whoever writes next meets the fault
             now, before = future.result(), self.others_before
             self.budget.others = now.tokens
+            self.budget.cost_of_others = cost_of(now.used, self.budget.prices)
             self.watcher.shared(replace(now, tasks=now.tasks - before.tasks))
-
-
-def _remarks(task: Task, evaluator: Evaluator, backends: Mapping[str, Backend]) -> Iterator[str]:
-    """What is probably a mistake in a task that can be evaluated."""
-    texts = [candidate.text for candidate in task.candidates]
-    if len(set(texts)) < len(texts):
-        yield "the same candidate stands twice"
-    if len(texts) == 1 and isinstance(evaluator, DebateEvaluator | VoteEvaluator):
-        yield "one candidate stands alone, so that there is nothing to compare,"
-    if asks_models(evaluator) and next(iter(backends.values())).model == str(model_path()) and not is_taught(task.x):
-        result = "it abstains" if getattr(evaluator, "abstain", False) else "its scores are noise"
-        yield f"the question is outside of the bundled judge's world ({WORLD}), so that {result},"
 
 
 def run_identity(evaluator: Evaluator, backends: Mapping[str, Backend], memory: str | None) -> dict[str, Any]:

@@ -12,10 +12,12 @@ from typing import Any
 
 import pytest
 
+from debate.bundled_judge import demo_tasks
 from debate.dataset.evalset import EvalSet
 from debate.errors import ConfigError, TaskError
 from debate.types import Candidate, Task
 from tests.dataset.files import count, tasks_of
+from tests.scripts_loader import REPOSITORY
 
 GOOD = '{"x": "What is 2 + 2?", "candidates": ["4", "5"]}'
 
@@ -100,9 +102,10 @@ def test_equal_tasks_without_ids_are_no_duplicates(file: Path) -> None:
     assert first.id == second.id
 
 
-@pytest.mark.parametrize("name", ["demo_tasks", "general_tasks"])
-def test_the_tasks_of_the_demo_and_the_general_ones_are_eval_sets(name: str) -> None:
-    tasks = Path(__file__).parents[2] / "scripts" / f"{name}.jsonl"
+@pytest.mark.parametrize(
+    "tasks", [demo_tasks(), REPOSITORY / "scripts" / "general_tasks.jsonl"], ids=lambda file: file.stem
+)
+def test_the_tasks_of_the_demo_and_the_general_ones_are_eval_sets(tasks: Path) -> None:
     assert count(tasks) == sum(1 for text in tasks.read_text(encoding="utf-8").splitlines() if text.strip())
 
 
@@ -154,9 +157,9 @@ def test_memory_does_not_grow_with_the_file(file: Path) -> None:
         (line(candidates=None), "candidates", "must be a list, got nothing"),
         (line(candidates="4"), "candidates", "must be a list, got '4'"),
         (line(candidates={"A": "4"}), "candidates", "must be a list, got a mapping"),
-        (line(candidates=["4", 5]), "candidates.1", "must be text, or a mapping with a text"),
-        (line(candidates=["4", True]), "candidates.1", "must be text, or a mapping with a text"),
-        (line(candidates=["4", ["5"]]), "candidates.1", "must be text, or a mapping with a text"),
+        (line(candidates=["4", 5]), "candidates.1", "must be text, a list of messages, or a mapping with a text"),
+        (line(candidates=["4", True]), "candidates.1", "must be text, a list of messages, or a mapping with a text"),
+        (line(candidates=["4", ["5"]]), "candidates.1.0", "must be a message, got str"),
         (line(candidates=["4", {"text": 5}]), "candidates.1.text", "must be text, got 5"),
         (line(candidates=[{"id": "a"}]), "candidates.0.text", "is missing"),
         (line(candidates=[{"text": "4", "id": 1}]), "candidates.0.id", "must be text, got 1"),
@@ -198,7 +201,11 @@ def test_a_fault_is_told_with_its_line_and_field(file: Path, broken: str, field:
         (line(candidate=["4"]), "candidate", "did you mean 'candidates'?"),
         (line(ID="a"), "ID", "did you mean 'id'?"),
         (line(candidates=[{"txt": "4"}]), "candidates.0.txt", "did you mean 'text'?"),
-        (line(question="q"), "question", "known keys: id, x, candidates, context, reference, best, metadata"),
+        (
+            line(question="q"),
+            "question",
+            "known keys: id, x, candidates, context, reference, components, best, metadata",
+        ),
         (line(**{"\x1b[31m": 1}), r"'\x1b[31m'", "known keys: id"),
     ],
 )
@@ -320,3 +327,75 @@ def test_a_file_is_opened_once_to_be_recognized_read_and_hashed(file: Path, monk
     reading = EvalSet(file).read()
     assert (len(list(reading)), len(reading.digest())) == (1, 64)
     assert opens == [file]
+
+
+# Rubrics of one task
+
+
+@pytest.mark.parametrize(
+    ("components", "field", "problem"),
+    [
+        ([{"name": "a", "description": "d"}, {"name": "A", "description": "e"}], "components.1.name", "duplicate name"),
+        ([{"name": "a", "description": "d", "weight": -0.5}], "components.0.weight", "must lie in [0, 1], got -0.5"),
+        ([{"name": "a", "description": "d", "weight": 0}], "components", "have weights that sum to 0"),
+        ([{"name": "a"}], "components.0.description", "is missing"),
+        ([{"name": "a" * 101, "description": "d"}], "components.0.name", "has 101 characters, and may have 100"),
+        ({"a": "d"}, "components", "must be a list of components, got dict"),
+    ],
+)
+def test_a_faulty_component_is_refused_with_its_line_and_field(
+    tmp_path: Path, components: Any, field: str, problem: str
+) -> None:
+    file = tmp_path / "tasks.jsonl"
+    row = {"x": "x", "candidates": ["a"], "components": [{"name": "n", "description": "d"}]}
+    file.write_text("".join(json.dumps(each) + "\n" for each in (row, {**row, "components": components})))
+    with pytest.raises(TaskError) as caught:
+        list(EvalSet(file).tasks())
+    assert (caught.value.line, caught.value.field) == (2, field)
+    assert problem in caught.value.problem
+
+
+# Conversations
+
+CALL = {"id": "c", "type": "function", "function": {"name": "add", "arguments": "{}"}}
+ASKED = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "2 + 2?"}]
+SAID = [
+    {"role": "assistant", "content": None, "tool_calls": [CALL]},
+    {"role": "tool", "tool_call_id": "c", "content": "4"},
+]
+
+
+@pytest.mark.parametrize("name", ["tasks.jsonl", "tasks.json"])
+def test_inputs_and_candidates_may_be_conversations(tmp_path: Path, name: str) -> None:
+    row = {"x": ASKED, "candidates": [SAID, {"messages": SAID, "generator": "m"}, "4"]}
+    file = tmp_path / name
+    file.write_text(json.dumps([row]) if name.endswith(".json") else json.dumps(row) + "\n")
+    [task] = tasks_of(file)
+    assert task.x == "System:\nBe brief.\n\nUser:\n2 + 2?"
+    assert task.candidates[0].text == "Assistant, call 1:\nadd({})\n\nTool, result of call 1:\n4"
+    assert (task.candidates[1].text, task.candidates[1].generator) == (task.candidates[0].text, "m")
+    assert ([*task.messages], task.candidates[2].messages) == (ASKED, ())
+
+
+IMAGE = {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "u"}}]}
+
+
+@pytest.mark.parametrize(
+    ("changes", "field", "problem"),
+    [
+        ({"x": [ASKED[0], IMAGE]}, "x.1.content.0", "is of the type 'image_url', and cannot be shown as text"),
+        ({"x": []}, "x", "is empty"),
+        ({"x": [{"role": "judge", "content": "a"}]}, "x.0.role", "must be one of system, developer, user"),
+        ({"candidates": [[IMAGE]]}, "candidates.0.0.content.0", "is of the type 'image_url'"),
+        ({"candidates": [{"messages": [IMAGE]}]}, "candidates.0.messages.0.content.0", "is of the type 'image_url'"),
+        ({"candidates": [{"messages": 3}]}, "candidates.0.messages", "must be a list of messages, got int"),
+        ({"candidates": [{"text": "a", "messages": SAID}]}, "candidates.0.text", "stands beside messages"),
+        ({"candidates": [{"id": "a"}]}, "candidates.0.text", "is missing"),
+    ],
+)
+def test_a_fault_in_a_conversation_is_told_with_its_line_and_field(
+    file: Path, changes: dict[str, Any], field: str, problem: str
+) -> None:
+    fault = fault_in(file, f"{GOOD}\n{line(**changes)}\n")
+    assert (fault.line, fault.field) == (2, field)
+    assert problem in fault.problem
