@@ -45,6 +45,7 @@ def check(
 
     Example: debate check tasks.jsonl --profile general --rounds 2
     """
+    from debate.bundled_judge import model_folder
     from debate.config.settings import RunSettings
     from debate.jobs.estimate import estimate
     from debate.jobs.survey import Survey
@@ -52,7 +53,7 @@ def check(
     settings = RunSettings.read(config, flags)
     evaluator = settings.make_evaluator()
     with _opened(settings, evalsets) as (evalset, names):
-        survey = Survey(names)
+        survey = Survey(names, model_folder(settings.model or ""))
         found = estimate(evaluator, survey.read(evalset, evaluator))
     prices = settings.prices_asked(sorted(evaluator.models))
     cost = found.cost(prices) if found is not None and prices else None

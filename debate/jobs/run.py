@@ -251,7 +251,7 @@ class _Session:
         """The tasks; one that the evaluator cannot evaluate is an error with its place."""
         for located in tasks:
             check_located([self.run.evaluator], located)
-            for remark in remarks(located.task, self.run.evaluator):
+            for remark in remarks(located.task, self.run.evaluator, next(iter(self.backends.values())).model):
                 self.remarks.setdefault(remark, []).append(f"{located.file}:{located.line}")
             yield located
 

@@ -105,6 +105,12 @@ class RunDirectory:
             ConfigError: when it holds none.
         """
         if (found := cls.read(path)) is None:
+            if path.is_file():
+                hint = (
+                    "a run of a store that Python made goes on, and is read, there: "
+                    f"Engine(..., store={str(path)!r}).evaluate_batch(tasks, evaluator, run=NAME)"
+                )
+                raise ConfigError("is a file, not the folder of a run", file=path, hint=hint)
             raise ConfigError("holds no run", file=path, hint="`debate run EVALSET --out FOLDER` begins one")
         return found
 
