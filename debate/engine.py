@@ -10,26 +10,28 @@ from __future__ import annotations
 
 import asyncio
 import datetime
-import threading
+import weakref
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence, Sized
+from contextlib import aclosing, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
-from debate.backends.base import READOUT_HINT, ROLES_HINT, Backend, Call, backends_by_name, close_all, start_all
+from debate.backends.base import READOUT_HINT, ROLES_HINT, Backend, Call, backends_by_name, start_all
 from debate.backends.cached import Cached, Replies
 from debate.concurrency.daemon_thread import in_daemon_thread
-from debate.errors import BackendUnavailableError, ConfigError, EngineError, TaskError
+from debate.errors import BackendUnavailableError, BudgetExceededError, ConfigError, EngineError, TaskError
 from debate.evaluation import Evaluation
 from debate.evaluators.base import Evaluator, RunContext
 from debate.evaluators.contract import check_evaluator
 from debate.flow import Chat, Completion, Flow, Generate, Prompt, gather, generate
+from debate.runtime.home import Home, others_gone
 from debate.runtime.limits import Admission, Budget
+from debate.runtime.live_line import LiveLine
 from debate.runtime.loop_thread import LoopThread
 from debate.runtime.run_registry import InRun, Recorded, RunRegistry
-from debate.runtime.runner import HasRetriever, Observer, Retriever, Runner, as_retriever
+from debate.runtime.runner import HasRetriever, Observer, Retriever, Runner, Watch, as_retriever
 from debate.runtime.scheduler import EvaluationRequest, stream, unfinished_evaluation, with_unique_ids
 from debate.settings import check_value
 from debate.types import Failure, Sampling, Task, Usage
@@ -61,7 +63,9 @@ class Engine:
     and SystemExit are not failures: they end what the caller waits for, and reach the caller. What was finished by then
     has been yielded by a stream, and is recorded in the store where there is one.
 
-    An engine belongs to the process that used it first: one that was forked off needs an engine of its own.
+    An engine belongs to the process that used it first: one that was forked off needs an engine of its own. An engine
+    whose last reference is gone is closed. One that is made again for the same vLLM model with the same arguments takes
+    over what the first has loaded, once the first has nothing under way; the first would take it back when it is used.
 
     Raises:
         EngineError: from what waits while the engine is closed, from plain calls in the engine's own thread (a script
@@ -82,7 +86,7 @@ class Engine:
         budget: Budget | None = None,
         task_seconds: float | None = None,
     ) -> None:
-        self.backends = backends_by_name(backend)
+        self.backends = given = backends_by_name(backend)
         if cache is not None:
             self.backends = {name: Cached(each, cache) for name, each in self.backends.items()}
         check_value("today", today, datetime.date | None)
@@ -94,10 +98,9 @@ class Engine:
         self._task_seconds: float | None = check_value("task_seconds", task_seconds, float | None, gt=0)
         self._max_concurrency: int | None = check_value("max_concurrency", max_concurrency, int | None, ge=1)
         self.on_completion = on_completion
-        self._thread: LoopThread | None = None
-        self._lock = threading.Lock()
-        self._parts: tuple[Runner, Admission] | None = None
-        self._starting = asyncio.Lock()
+        self._home: Home[tuple[Runner, Admission]] = Home(given, self._recording)
+        weakref.finalize(self, self._home.forget).atexit = False
+        self._home.move_in()
 
     @classmethod
     def open(cls, model: str | Path, *, seed: int = 0, max_concurrency: int | None = None, **engine_args: Any) -> Self:
@@ -106,16 +109,24 @@ class Engine:
 
         return cls(VLLM(model, **engine_args), seed=seed, max_concurrency=max_concurrency)
 
-    def evaluate(self, task: Task, evaluator: Evaluator, run: InRun = None) -> Evaluation:
-        """Evaluate one task and wait for it. `run` as in `evaluate_batch`."""
-        return self._loop.run(self._evaluate(task, evaluator, run))
+    def evaluate(self, task: Task, evaluator: Evaluator, run: InRun = None, *, progress: bool = False) -> Evaluation:
+        """Evaluate one task and wait for it. `run` and `progress` as in `evaluate_batch`."""
+        return self._loop.run(self._evaluate(task, evaluator, run, progress))
 
-    async def aevaluate(self, task: Task, evaluator: Evaluator, run: InRun = None) -> Evaluation:
-        """Evaluate one task."""
-        return await self._loop.arun(self._evaluate(task, evaluator, run))
+    async def aevaluate(
+        self, task: Task, evaluator: Evaluator, run: InRun = None, *, progress: bool = False
+    ) -> Evaluation:
+        """Evaluate one task, see `evaluate`."""
+        return await self._loop.arun(self._evaluate(task, evaluator, run, progress))
 
     def evaluate_batch(
-        self, tasks: Collection[Task], evaluator: Evaluator | Sequence[Evaluator], run: InRun = None
+        self,
+        tasks: Collection[Task],
+        evaluator: Evaluator | Sequence[Evaluator],
+        run: InRun = None,
+        *,
+        progress: bool = False,
+        budget: Budget | None = None,
     ) -> list[Evaluation]:
         """Evaluate all tasks side by side: one evaluation per task, in their order.
 
@@ -127,6 +138,10 @@ class Engine:
             run: name of the run in the engine's store that this is recorded in. Called again under the same name,
                 it asks only for what is not recorded; what is finished comes back as it was. None records under a new
                 name, one for each evaluator.
+            progress: whether a line on stderr, or in the notebook's cell, says how it goes on.
+            budget: what these tasks may use together, beside the engine's own budget. Calls under way when it is used
+                up still count. What is unfinished then comes back as failed, with the reason `budget` among its
+                `failures`, and is not recorded. One budget may be given to several calls.
 
         Raises:
             TaskError, ConfigError: for what is no list of tasks or no evaluator; for an id that was given twice.
@@ -135,16 +150,26 @@ class Engine:
             BudgetExceededError: when the engine's budget is used up; what was finished is recorded.
             KeyboardInterrupt, SystemExit: raised in a backend or a function; what was finished is recorded.
         """
-        return self._loop.run(self._batch(tasks, evaluator, run))
+        return self._loop.run(self._batch(tasks, evaluator, run, progress, budget))
 
     async def aevaluate_batch(
-        self, tasks: Collection[Task], evaluator: Evaluator | Sequence[Evaluator], run: InRun = None
+        self,
+        tasks: Collection[Task],
+        evaluator: Evaluator | Sequence[Evaluator],
+        run: InRun = None,
+        *,
+        progress: bool = False,
+        budget: Budget | None = None,
     ) -> list[Evaluation]:
         """Evaluate all tasks side by side, see `evaluate_batch`."""
-        return await self._loop.arun(self._batch(tasks, evaluator, run))
+        return await self._loop.arun(self._batch(tasks, evaluator, run, progress, budget))
 
-    def iter_evaluate(self, tasks: Iterable[Task], evaluator: Evaluator, run: InRun = None) -> Iterator[Evaluation]:
-        """Evaluations as they finish. Tasks are read no faster than they are evaluated. `run` as in `evaluate_batch`.
+    def iter_evaluate(
+        self, tasks: Iterable[Task], evaluator: Evaluator, run: InRun = None, *, progress: bool = False
+    ) -> Iterator[Evaluation]:
+        """Evaluations as they finish. Tasks are read no faster than they are evaluated.
+
+        `run` and `progress` as in `evaluate_batch`.
 
         Raises:
             BackendUnavailableError, StoreError, BudgetExceededError, RunMismatchError:
@@ -153,7 +178,7 @@ class Engine:
             KeyboardInterrupt, SystemExit: raised in a backend, a function or `tasks`; what was finished has been
                 yielded and is recorded. Other errors of `tasks` are raised in the same way.
         """
-        finishing, loop = self._stream(tasks, evaluator, run), self._loop
+        finishing, loop = self._stream(tasks, evaluator, run, progress), self._loop
         try:
             while (item := loop.run(_next(finishing))) is not None:
                 yield item[1]
@@ -161,10 +186,10 @@ class Engine:
             loop.finish(finishing)
 
     async def astream(
-        self, tasks: Iterable[Task], evaluator: Evaluator, run: InRun = None
+        self, tasks: Iterable[Task], evaluator: Evaluator, run: InRun = None, *, progress: bool = False
     ) -> AsyncIterator[Evaluation]:
         """Evaluations as they finish, see `iter_evaluate`."""
-        finishing, loop = self._stream(tasks, evaluator, run), self._loop
+        finishing, loop = self._stream(tasks, evaluator, run, progress), self._loop
         try:
             while (item := await loop.arun(_next(finishing))) is not None:
                 yield item[1]
@@ -230,18 +255,7 @@ class Engine:
         Whoever waits for an evaluation, or goes on with a stream, gets an `EngineError`. The engine can be used again;
         it then loads anew.
         """
-        with self._lock:
-            thread = self._thread
-            if thread is not None and thread.is_foreign:
-                return  # all of it belongs to the process that this one was forked from
-            if thread is not None and thread.is_current:
-                raise EngineError("the engine cannot be closed from within: its own thread would wait for itself")
-            self._thread, self._parts, self._starting = None, None, asyncio.Lock()
-        try:
-            if thread is not None:
-                thread.close(partial(close_all, self.backends.values()))
-        finally:
-            self._recording.close()
+        self._home.close()
 
     def __enter__(self) -> Self:
         return self
@@ -257,67 +271,71 @@ class Engine:
 
     @property
     def _loop(self) -> LoopThread:
-        if (thread := self._thread) is not None:
-            return thread
-        with self._lock:
-            if self._thread is None:
-                self._thread = LoopThread("debate-engine")
-            return self._thread
+        return self._home.thread
 
-    async def _started(self) -> tuple[Runner, Admission]:
+    async def _started(self, line: LiveLine | None = None) -> tuple[Runner, Admission]:
         """The parts that need a started backend. Runs on the engine's loop, as everything below does."""
-        if self._thread is None or not self._thread.is_current:
+        if not self._home.is_here:
             raise EngineError("the engine was closed before this began")
-        async with self._starting:
-            if self._parts is None:
+        with nullcontext() if line is None or self._home.parts else line.loading(", ".join(self.backends)):
+            return await self._loaded()
+
+    async def _loaded(self) -> tuple[Runner, Admission]:
+        async with self._home.starting:
+            if self._home.parts is None:
+                await others_gone()
                 await start_all(self.backends.values())
                 admission = Admission.to(next(iter(self.backends.values())).capacity, self._max_concurrency)
                 runner = Runner(
                     self.backends,
                     self.run_context,
                     memory=self._memory,
-                    observe=partial(self._observe, admission),
+                    observe=partial(_observe, weakref.ref(self), admission),
                     budget=self._budget,
                     task_seconds=self._task_seconds,
                 )
-                self._parts = (runner, admission)
-            return self._parts
-
-    def _observe(self, admission: Admission, call: Call, completion: Completion) -> None:
-        usage, characters = completion.usage, sum(map(len, call.prompt.texts))
-        if call.read_out is None or not call.read_out.continuations:  # what decodes no reply tells no reply's length
-            admission.observe(characters, usage.prompt_tokens, usage.completion_tokens)
-        if self.on_completion is not None:
-            self.on_completion(call, completion)
+                self._home.parts = (runner, admission)
+            return self._home.parts
 
     async def _drive(self, flow: Flow[T]) -> T:
         runner, _ = await self._started()
         return await runner.drive(flow)
 
-    async def _evaluate(self, task: Task, evaluator: Evaluator, run: InRun) -> Evaluation:
-        (job,) = await self._jobs([task], evaluator, run)
-        runner, admission = await self._started()
-        [evaluation] = [each async for _, each in stream(runner, admission, [job])]
-        return evaluation
+    async def _evaluate(self, task: Task, evaluator: Evaluator, run: InRun, progress: bool) -> Evaluation:
+        async with LiveLine(1, is_shown=progress) as line:
+            (job,) = await self._jobs([task], evaluator, run, Watch(answered=line.answered))
+            runner, admission = await self._started(line)
+            [evaluation] = [line.finished(each) async for _, each in stream(runner, admission, [job])]
+            return evaluation
 
     async def _batch(
-        self, tasks: Collection[Task], evaluator: Evaluator | Sequence[Evaluator], run: InRun
+        self,
+        tasks: Collection[Task],
+        evaluator: Evaluator | Sequence[Evaluator],
+        run: InRun,
+        progress: bool,
+        budget: Budget | None,
     ) -> list[Evaluation]:
-        jobs = await self._jobs(tasks, evaluator, run)
-        runner, admission = await self._started()
-        done: dict[int, Evaluation] = {}
-        try:
-            async for position, evaluation in stream(runner, admission, jobs):
-                done[position] = evaluation
-        except BackendUnavailableError as death:
-            for job in jobs:
-                done.setdefault(job.position, unfinished_evaluation(death, job))
-        return [done[position] for position in range(len(jobs))]
+        check_value("budget", budget, Budget | None)
+        _check_tasks(tasks, Collection)
+        async with LiveLine(len(tasks), is_shown=progress) as line:
+            jobs = await self._jobs(tasks, evaluator, run, Watch(budget, line.answered))
+            runner, admission = await self._started(line)
+            done: dict[int, Evaluation] = {}
+            try:
+                async for position, evaluation in stream(runner, admission, jobs):
+                    done[position] = line.finished(evaluation)
+            except (BackendUnavailableError, BudgetExceededError) as end:
+                if isinstance(end, BudgetExceededError) and (budget is None or end.budget is not budget):
+                    raise  # the engine's own
+                for job in jobs:
+                    if job.position not in done:
+                        done[job.position] = line.finished(unfinished_evaluation(end, job))
+            return [done[position] for position in range(len(jobs))]
 
     async def _jobs(
-        self, tasks: Collection[Task], evaluator: Evaluator | Sequence[Evaluator], run: InRun
+        self, tasks: Collection[Task], evaluator: Evaluator | Sequence[Evaluator], run: InRun, watch: Watch
     ) -> list[EvaluationRequest]:
-        _check_tasks(tasks, Collection)
         evaluators = _one_each(evaluator, len(tasks))
         if len(evaluators) != len(tasks):
             raise ConfigError(f"{len(tasks)} tasks and {len(evaluators)} evaluators do not pair up", field="evaluator")
@@ -325,24 +343,35 @@ class Engine:
         named = list(with_unique_ids(tasks))
         records = await self._records(run, evaluators)
         pairs = zip(named, evaluators, strict=True)
-        return [EvaluationRequest(position, task, own, *records[id(own)]) for position, (task, own) in enumerate(pairs)]
+        return [
+            EvaluationRequest(position, task, own, *records[id(own)], watch)
+            for position, (task, own) in enumerate(pairs)
+        ]
 
     async def _stream(
-        self, tasks: Iterable[Task], evaluator: Evaluator, run: InRun
+        self, tasks: Iterable[Task], evaluator: Evaluator, run: InRun, progress: bool
     ) -> AsyncGenerator[tuple[int, Evaluation]]:
         _check_tasks(tasks, Iterable)
         self.check(evaluator)
         recorded = (await self._records(run, [evaluator]))[id(evaluator)]
-        runner, admission = await self._started()
-        # The tasks of a held run have unique ids already, and may be too many to hold all ids.
-        named = with_unique_ids(tasks) if run is None or isinstance(run, str) else tasks
-        jobs = (EvaluationRequest(position, task, evaluator, *recorded) for position, task in enumerate(named))
-        # Closed here and now when the caller stops early; otherwise the garbage collector would do it some time.
-        async with aclosing(stream(runner, admission, jobs)) as finishing:
-            async for item in finishing:
-                yield item
+        total = len(tasks) if isinstance(tasks, Sized) else None
+        self._home.streams += 1
+        try:
+            async with LiveLine(total, is_shown=progress) as line:
+                runner, admission = await self._started(line)
+                # The tasks of a held run have unique ids already, and may be too many to hold all ids.
+                named = with_unique_ids(tasks) if run is None or isinstance(run, str) else tasks
+                watch = Watch(answered=line.answered)
+                jobs = (EvaluationRequest(n, task, evaluator, *recorded, watch) for n, task in enumerate(named))
+                # Closed here and now when the caller stops early; otherwise the garbage collector would, some time.
+                async with aclosing(stream(runner, admission, jobs)) as finishing:
+                    async for position, evaluation in finishing:
+                        yield position, line.finished(evaluation)
+        finally:
+            self._home.streams -= 1
 
     async def _records(self, run: InRun, evaluators: Sequence[Evaluator]) -> dict[int, Recorded]:
+        await others_gone()  # they may hold the run
         return await in_daemon_thread(partial(self._recording.records, run, evaluators), "debate-records")
 
     def check(self, *evaluators: Evaluator) -> None:
@@ -374,6 +403,15 @@ class Engine:
     def _backend(self, name: str | None) -> Backend:
         """The backend of a model; None is the run's own."""
         return self.backends[name or next(iter(self.backends))]
+
+
+def _observe(engine: weakref.ref[Engine], admission: Admission, call: Call, completion: Completion) -> None:
+    """Learn from a reply, and show it. Holds no engine: what its runner holds would never be forgotten."""
+    usage, characters = completion.usage, sum(map(len, call.prompt.texts))
+    if call.read_out is None or not call.read_out.continuations:  # what decodes no reply tells no reply's length
+        admission.observe(characters, usage.prompt_tokens, usage.completion_tokens)
+    if (its := engine()) is not None and its.on_completion is not None:
+        its.on_completion(call, completion)
 
 
 def _one_each(evaluator: Evaluator | Sequence[Evaluator], n: int) -> list[Evaluator]:

@@ -38,6 +38,16 @@ Observer = Callable[[Call, Completion], None]
 """Called with every completion of a backend, once it is recorded."""
 
 
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """What one call of the engine wants of the evaluations that it began."""
+
+    budget: Budget | None = None
+    """What they may use together."""
+    answered: Observer | None = None
+    """Shown every completion."""
+
+
 class Retriever(Protocol):
     """A memory that flows can ask."""
 
@@ -73,6 +83,7 @@ class _EvaluationContext:
     """See `Call.session`."""
     replies: int = 0
     """Replies that it may wait for, one after the other."""
+    watch: Watch | None = None
 
     def key(self, address: Address, attempt: int = 0) -> CallKey:
         return CallKey(address, attempt, self.journal.retry_generation(address) if self.journal else 0)
@@ -118,17 +129,19 @@ class Runner:
         run: RunContext | None = None,
         *,
         replies: int = 0,
+        watch: Watch | None = None,
     ) -> Evaluation:
         """Evaluate one task. Whatever goes wrong in the evaluator becomes a failed evaluation.
 
-        `replies` is the evaluator's own bound of those that it may wait for, one after the other.
+        `replies` is the evaluator's own bound of those that it may wait for, one after the other; `watch` is of the
+        call that wants the evaluation.
 
         Raises:
             BackendUnavailableError, StoreError, BudgetExceededError, RunMismatchError: when no evaluation can go on.
         """
         deadline = None if self._task_seconds is None else asyncio.get_running_loop().time() + self._task_seconds
         run = run or self.run
-        context = _EvaluationContext(run, journal, deadline, task, digest(run.seed, task.id), replies)
+        context = _EvaluationContext(run, journal, deadline, task, digest(run.seed, task.id), replies, watch)
         try:
             evaluation, _ = await self._drive(checked_flow(evaluator, task, run), context, ())
             return check_evaluation(evaluation, task)
@@ -199,16 +212,21 @@ class Runner:
             recorded = context.journal.get(key, call.prompt_hash, call.seed)
             if isinstance(recorded, Completion | Failure):
                 return replace(recorded, call=format_address(here))
-        self._budget.check()
+        budgets = [self._budget, *([context.watch.budget] if context.watch and context.watch.budget else [])]
+        for budget in budgets:
+            budget.check()
         answer = replace(await self._ask(call, context.deadline), call=format_address(here))
         if isinstance(answer, Completion):
-            self._budget.spend(answer)
+            for budget in budgets:
+                budget.spend(answer)
         # A call that time ran out on is made again when the task is evaluated again.
         is_out_of_time = isinstance(answer, Failure) and answer.reason == "time_budget"
         if context.journal is not None and not is_out_of_time:
             await context.journal.put(key, call, answer)
-        if isinstance(answer, Completion) and self._observe is not None:
-            self._show(self._observe, call, answer)
+        if isinstance(answer, Completion):
+            for observe in (self._observe, context.watch and context.watch.answered):
+                if observe is not None:
+                    self._show(observe, call, answer)
         return answer
 
     def _show(self, observe: Observer, call: Call, completion: Completion) -> None:
