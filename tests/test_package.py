@@ -18,6 +18,7 @@ PACKAGE = Path(debate.__file__).parent
 HEAVY = {"vllm", "torch", "chromadb", "sqlalchemy", "transformers"}
 
 LAYERS = (
+    {"tasks"},
     {"concurrency", "scoring", "net", "sql", "templates"},
     {"parsing", "statistics"},
     {"scorers"},

@@ -6,6 +6,7 @@ judge would score what it has not read.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from debate.backends.base import Call
@@ -13,6 +14,7 @@ from debate.backends.http.client import HTTPBackend, count, mapping
 from debate.errors import ConfigError
 from debate.flow import Completion
 from debate.hashing import ById
+from debate.net.rate import RateLimits
 from debate.net.retry import RetryPolicy, TransportError
 from debate.types import Usage
 
@@ -29,6 +31,8 @@ class Ollama(HTTPBackend):
         slots: most requests under way at once; Ollama itself works on OLLAMA_NUM_PARALLEL.
         retry_policy: time-outs, attempts and the circuit breaker.
         api_key_env: the environment variable that holds the key, where a proxy before the server wants one.
+        rpm: most requests per minute, retries included, of this process; None is without limit.
+        tpm: most tokens per minute, likewise.
     """
 
     def __init__(
@@ -40,9 +44,18 @@ class Ollama(HTTPBackend):
         slots: int = 8,
         retry_policy: RetryPolicy | None = None,
         api_key_env: str | None = None,
+        rpm: int | None = None,
+        tpm: int | None = None,
     ) -> None:
-        address = base_url.rstrip("/").removesuffix("/api")
-        super().__init__(model, address, "/api/chat", slots=slots, retry_policy=retry_policy, api_key_env=api_key_env)
+        super().__init__(
+            model,
+            base_url.rstrip("/").removesuffix("/api"),
+            "/api/chat",
+            slots=slots,
+            retry_policy=retry_policy,
+            api_key_env=api_key_env,
+            limits=RateLimits(rpm, tpm),
+        )
         if context_length < 1:
             raise ConfigError(f"must be at least 1, got {context_length}", field="context_length")
         self._context_length = context_length
@@ -61,6 +74,9 @@ class Ollama(HTTPBackend):
             options["num_predict"] = options.pop("max_tokens")
         body: dict[str, Any] = {"model": self.model, "messages": messages, "stream": False, "options": options}
         return body if call.schema is None else {**body, "format": ById(call.schema)}
+
+    def _tokens_used(self, answer: Mapping[str, Any]) -> int:
+        return count(answer.get("prompt_eval_count")) + count(answer.get("eval_count"))
 
     def _completion(self, data: dict[str, Any]) -> Completion:
         text = mapping(data.get("message")).get("content")

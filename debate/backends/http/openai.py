@@ -25,6 +25,7 @@ from debate.concurrency.side_by_side import side_by_side
 from debate.errors import BackendUnavailableError, ConfigError
 from debate.flow import Block, Completion, Segment
 from debate.hashing import ById
+from debate.net.rate import RateLimits
 from debate.net.retry import RetryPolicy, TransportError
 from debate.types import LabelDistribution, Sampling, Usage
 
@@ -51,6 +52,8 @@ class OpenAICompatible(HTTPBackend):
         retry_policy: time-outs, attempts and the circuit breaker.
         structured: the form to send schemas in, one of `response_format.FORMS`; None finds out.
         extra_body: further fields for every request, such as {"chat_template_kwargs": {...}}.
+        rpm: most requests per minute, retries included, of this process; None is without limit.
+        tpm: most tokens per minute, likewise.
     """
 
     reads_labels = True
@@ -65,10 +68,19 @@ class OpenAICompatible(HTTPBackend):
         retry_policy: RetryPolicy | None = None,
         structured: str | None = None,
         extra_body: Mapping[str, Any] | None = None,
+        rpm: int | None = None,
+        tpm: int | None = None,
     ) -> None:
         address = base_url or os.environ.get("OPENAI_BASE_URL") or "https://api.openai.com/v1"
-        path = "/chat/completions"
-        super().__init__(model, address, path, slots=slots, retry_policy=retry_policy, api_key_env=api_key_env)
+        super().__init__(
+            model,
+            address,
+            "/chat/completions",
+            slots=slots,
+            retry_policy=retry_policy,
+            api_key_env=api_key_env,
+            limits=RateLimits(rpm, tpm),
+        )
         self._structured = structured
         self.response_format = ResponseFormat(structured, self.base_url)
         self._renamed: dict[str, str | None] = {}
@@ -184,6 +196,9 @@ class OpenAICompatible(HTTPBackend):
             wanted |= _GOING_ON
         named = ((self._renamed.get(name, name), value) for name, value in wanted.items())
         return {name: value for name, value in named if name is not None}
+
+    def _tokens_used(self, answer: Mapping[str, Any]) -> int:
+        return _usage(answer).total_tokens
 
     def _completion(self, answer: Any) -> Completion:
         choice = _choice(answer)

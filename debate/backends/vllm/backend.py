@@ -19,6 +19,7 @@ import signal
 import tempfile
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from difflib import get_close_matches
 from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,8 @@ _ENVIRONMENT = {
 
 _LOADED = ("_engine", "_splice", "capacity", "_ids", "_shapes", "_spelled", "_guard")
 """What a backend has once its engine is started."""
+BUILT_IN = "built-in"
+"""What the bundled judge is called wherever a model is named; its folder is in `debate.bundled_judge`."""
 _SHAPES = 128
 """Kinds of requests whose parameters are kept."""
 
@@ -321,7 +324,13 @@ class VLLM:
 
 
 def check_model(model: str) -> None:
-    """Refuse a path at which there is no model. A hub's name can only be judged by loading it."""
+    """Refuse a path at which there is no model, and what is nearly `built-in`, before a hub is asked.
+
+    Any other name of a hub's can only be judged by loading it.
+
+    Raises:
+        ConfigError: with what was probably meant.
+    """
     path = Path(model).expanduser()
     if path.is_dir():
         if not (path / "config.json").is_file():
@@ -330,6 +339,11 @@ def check_model(model: str) -> None:
     looks_like_path = model.startswith((".", "/", "~")) or model.count("/") > 1
     if not path.exists() and looks_like_path:
         raise ConfigError(f"no such folder: {model}", field="model")
+    is_near = "/" not in model and bool(get_close_matches(model.lower(), [BUILT_IN], cutoff=0.8))
+    if is_near and not path.exists():
+        is_exact = model == BUILT_IN
+        hint = f"the bundled judge is loaded by Engine({BUILT_IN!r})" if is_exact else f"did you mean {BUILT_IN!r}?"
+        raise ConfigError(f"there is no model {model!r}", field="model", hint=hint)
 
 
 def _safe_seeds_on_cpu(model: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
