@@ -31,11 +31,12 @@ from debate.runtime.home import Home, others_gone
 from debate.runtime.limits import Admission, Budget
 from debate.runtime.live_line import LiveLine
 from debate.runtime.loop_thread import LoopThread
+from debate.runtime.pools import Pool
 from debate.runtime.run_registry import InRun, Recorded, RunRegistry
 from debate.runtime.runner import HasRetriever, Observer, Retriever, Runner, TurnObserver, Watch, as_retriever
 from debate.runtime.scheduler import EvaluationRequest, stream, unfinished_evaluation, with_unique_ids
 from debate.settings import check_value, names_what_was_meant
-from debate.types import Failure, Sampling, Task, Usage
+from debate.types import Candidate, Failure, Sampling, Task, Usage
 
 if TYPE_CHECKING:  # it loads SQLAlchemy
     from debate.store import Store
@@ -206,6 +207,63 @@ class Engine:
         finally:
             await loop.afinish(finishing)
 
+    def evaluate_pool(
+        self,
+        x: str | Task,
+        candidates: Iterable[str | Candidate] = (),
+        evaluator: GivenEvaluator = None,
+        run: InRun = None,
+        *,
+        group: int = 8,
+        anchors: int = 2,
+        progress: bool = False,
+        budget: Budget | None = None,
+    ) -> Evaluation:
+        """Evaluate more candidates than one debate can hold, in groups, and rank them all.
+
+        The groups are drawn by the engine's seed and evaluated side by side; all of them hold the same `anchors`, by
+        which the scores of strict and of mild groups become comparable: each candidate has its score less its group's
+        offset, by least squares over all groups, see `debate.scoring.pools.align_groups`. Where these leave the scale,
+        all are moved, or pressed together, by as little as brings them back, which keeps their order. A pool of at most
+        `group` candidates is a single evaluation.
+
+        Args:
+            x: the input, or a task with its candidates.
+            candidates: any number, where `x` is a text.
+            evaluator: of every group, as in `evaluate_batch`.
+            run: as in `evaluate_batch`; every group is a task of the run, `ID/group-1` and so on.
+            group: most candidates in a group, its anchors among them. `n` candidates take
+                `ceil((n - anchors) / (group - anchors))` evaluations.
+            anchors: how many candidates all groups share; more make the offsets surer, and cost more.
+            progress: as in `evaluate_batch`; it counts groups.
+            budget: as in `evaluate_batch`; candidates of unfinished groups are unscored.
+
+        Returns:
+            An evaluation of all candidates called `pool`. `members` are the evaluations of the groups, `details` has
+            the `groups` and their `offsets`. A candidate without a score, and one of a group that shares no scored
+            candidate with the others, has NaN.
+
+        Raises:
+            ConfigError: for groups without room beside the anchors; and as `evaluate_batch`.
+        """
+        return self._loop.run(self._pool(_as_task(x, candidates), evaluator, run, group, anchors, progress, budget))
+
+    async def aevaluate_pool(
+        self,
+        x: str | Task,
+        candidates: Iterable[str | Candidate] = (),
+        evaluator: GivenEvaluator = None,
+        run: InRun = None,
+        *,
+        group: int = 8,
+        anchors: int = 2,
+        progress: bool = False,
+        budget: Budget | None = None,
+    ) -> Evaluation:
+        """Evaluate more candidates than one debate can hold, see `evaluate_pool`."""
+        task = _as_task(x, candidates)
+        return await self._loop.arun(self._pool(task, evaluator, run, group, anchors, progress, budget))
+
     def generate(
         self,
         prompts: Sequence[Chat],
@@ -345,6 +403,20 @@ class Engine:
                         done[job.position] = line.finished(unfinished_evaluation(end, job))
             return [done[position] for position in range(len(jobs))]
 
+    async def _pool(
+        self,
+        task: Task,
+        evaluator: GivenEvaluator,
+        run: InRun,
+        group: int,
+        anchors: int,
+        progress: bool,
+        budget: Budget | None,
+    ) -> Evaluation:
+        (found,) = self.check(evaluator)
+        pool = Pool.plan(task, group, anchors, self.run_context.seed)
+        return pool.joined(await self._batch(pool.tasks, found, run, progress, budget), found, self.run_context)
+
     async def _jobs(
         self,
         tasks: Collection[Task],
@@ -442,6 +514,10 @@ def _check_task(task: object) -> None:
         is_list = isinstance(task, Iterable) and not isinstance(task, str | Mapping)
         hint = "`evaluate_batch` takes several tasks" if is_list else _TASK_HINT
         raise TaskError(f"must be a Task, got {type(cast('object', task)).__name__}", field="task", hint=hint)
+
+
+def _as_task(x: str | Task, candidates: Iterable[str | Candidate]) -> Task:
+    return x if isinstance(x, Task) else Task(x, candidates)
 
 
 def _check_tasks(tasks: object, kind: type[Any]) -> None:

@@ -127,9 +127,9 @@ def test_a_program_that_forgets_its_engine_ends_at_once_and_without_a_word() -> 
         print(len(engine.evaluate_batch(tasks(2), debates())), flush=True)
         {end}
     """
-    forgotten = watched(textwrap.dedent(scene).format(end="del engine"), seconds=30)
+    forgotten = watched(textwrap.dedent(scene).format(end="del engine"), seconds=120)
     assert (forgotten.code, forgotten.err, forgotten.out.split()) == (0, "", ["2", "closed"])
-    kept = watched(textwrap.dedent(scene).format(end=""), seconds=30)
+    kept = watched(textwrap.dedent(scene).format(end=""), seconds=120)
     assert (kept.code, kept.err, kept.out.split()) == (0, "", ["2"])
 
 
