@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from debate.errors import ConfigError, TaskError
 from debate.settings import REQUIRED, check_settings, documented, names_what_was_meant, setting
-from debate.tasks.components import Component, task_components
+from debate.tasks.components import Component, criteria_text, task_components
 from debate.tasks.conversations import Message, checked_messages, is_conversation, transcript
 
 
@@ -275,6 +275,11 @@ class Task:
     def background(self) -> tuple[str, ...]:
         """What judges are told about the input: the context, and after it the reference answer."""
         return self.context if self.reference is None else (*self.context, f"Reference answer:\n{self.reference}")
+
+    @property
+    def criteria(self) -> tuple[str, ...]:
+        """The task's own components as a text, for judges that give one value for all of them; none without any."""
+        return (criteria_text(self.components),) if self.components else ()
 
 
 def labeled_best(metadata: Mapping[str, Any]) -> tuple[int, ...]:

@@ -82,7 +82,8 @@ def ask(
     task = _task(question, answers, context or (), reference, best)
     opened = Opened.to_ask(read_settings(config, flags))
     check_task([opened.evaluator], task)
-    say(*(remark.strip(",") for remark in remarks(task, opened.evaluator)), err=True)
+    model = next(iter(opened.backends.values())).model
+    say(*(remark.strip(",") for remark in remarks(task, opened.evaluator, model)), err=True)
     budget = _budget(opened)
     end_as_on_interrupt()
     console = open_console()
