@@ -26,6 +26,8 @@ from debate.yaml_files import Located, as_input_error
 
 RECORD_FILE, STORE_FILE, RESULTS_FILE = "run.json", "run.sqlite", "results.jsonl"
 CONTROL_FOLDER = "control"
+ENGINE_LOG = "engine.log"
+"""What an engine's processes wrote while a live line stood on the terminal."""
 
 PASSWORD = "PGPASSWORD"
 """The environment variable with the password that PostgreSQL's servers are sent."""

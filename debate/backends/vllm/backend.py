@@ -38,6 +38,8 @@ _DEFAULTS: dict[str, Any] = {
     # Without it a weak model fills its reply with white space between the tokens of the JSON.
     "structured_outputs_config": {"backend": "xgrammar", "disable_any_whitespace": True},
 }
+_LOADED = ("_engine", "_splice", "capacity", "_ids", "_shapes", "_spelled", "_guard")
+"""What a backend has once its engine is started."""
 BUILT_IN = "built-in"
 """What the bundled judge is called wherever a model is named; its folder is in `debate.bundled_judge`."""
 _SHAPES = 128
@@ -68,6 +70,7 @@ class VLLM:
         # Other log-probabilities are those after temperature and top-p, or none.
         self.reads_labels = self._engine_args.get("logprobs_mode", "raw_logprobs") == "raw_logprobs"
         self._stat_loggers = list(stat_loggers)
+        self._loads = (type(self), self.model, self._engine_args, self._stat_loggers)
         self._guard = OrphanReaper()
         check_model(self.model)
 
@@ -120,6 +123,18 @@ class VLLM:
             raise
         except Exception as error:
             raise CallError("engine_refused", f"vLLM refused the request: {error}") from error
+
+    def is_equal(self, other: object) -> bool:
+        """Whether the other loads the same model with the same arguments."""
+        return isinstance(other, VLLM) and self._loads == other._loads
+
+    def take_over(self, other: VLLM) -> None:
+        """Have the engine that an equal backend has started; it is the other's to be started anew."""
+        if other is not self:
+            fresh = VLLM(self.model, stat_loggers=self._stat_loggers, **self._engine_args)
+            for name in _LOADED:
+                setattr(self, name, getattr(other, name))
+                setattr(other, name, getattr(fresh, name))
 
     def count_tokens(self, text: str) -> int:
         """Tokens of a text, once started."""
