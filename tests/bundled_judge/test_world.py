@@ -15,6 +15,8 @@ from judging.world import Kind, make_question
 from debate.bundled_judge.world import is_taught
 from debate.dataset.evalset import EvalSet
 
+GENERAL = Path(__file__).parents[2] / "scripts" / "general_tasks.jsonl"
+
 
 @pytest.mark.parametrize("kind", [kind for kind in get_args(Kind) if kind != "outside"])
 def test_every_question_of_its_training_is_of_its_world(kind: Kind) -> None:
@@ -34,7 +36,7 @@ def test_the_tasks_of_the_demo_are_of_its_world_and_general_ones_are_not() -> No
         return sum(taught) / len(taught)
 
     assert share(TASKS) == 1
-    assert share(TASKS.with_name("general_tasks.jsonl")) == 0
+    assert share(GENERAL) == 0
 
 
 def test_foreign_tasks_are_not_of_its_world_and_hardly_any_that_look_like_it() -> None:
