@@ -18,7 +18,16 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
-from debate.backends.base import READOUT_HINT, ROLES_HINT, Backend, Call, backends_by_name, close_all, start_all
+from debate.backends.base import (
+    READOUT_HINT,
+    ROLES_HINT,
+    THINKING_HINT,
+    Backend,
+    Call,
+    backends_by_name,
+    close_all,
+    start_all,
+)
 from debate.backends.cached import Cached, Replies
 from debate.concurrency.daemon_thread import in_daemon_thread
 from debate.errors import BackendUnavailableError, ConfigError, EngineError, TaskError
@@ -286,7 +295,8 @@ class Engine:
     def _observe(self, admission: Admission, call: Call, completion: Completion) -> None:
         usage, characters = completion.usage, sum(map(len, call.prompt.texts))
         if call.read_out is None or not call.read_out.continuations:  # what decodes no reply tells no reply's length
-            admission.observe(characters, usage.prompt_tokens, usage.completion_tokens)
+            said = usage.completion_tokens - usage.thinking_tokens
+            admission.observe(characters, usage.prompt_tokens, said)
         if self.on_completion is not None:
             self.on_completion(call, completion)
 
@@ -351,7 +361,7 @@ class Engine:
         Raises:
             ConfigError: for what is no evaluator, or one that asks for a model for which there is no backend, asks a
                 chat model with messages of other roles than a chat's, or reads labels out of a backend that gives no
-                probabilities.
+                probabilities, or that would first have to think.
         """
         for evaluator in {id(evaluator): evaluator for evaluator in evaluators}.values():
             check_evaluator(evaluator)
@@ -366,10 +376,17 @@ class Engine:
                 if getattr(backend := self._backend(name), "is_chat", False):
                     problem = f"{evaluator.name} has a judge with roles of its own, and {backend.model} is a chat model"
                     raise ConfigError(problem, field="backend", hint=ROLES_HINT)
-            for name in getattr(evaluator, "read_models", ()):
-                if not getattr(backend := self._backend(name), "reads_labels", False):
-                    problem = f"the backend of {backend.model} gives no probabilities, which {evaluator.name} reads out"
-                    raise ConfigError(problem, field="readout", hint=READOUT_HINT)
+            self._check_read_outs(evaluator)
+
+    def _check_read_outs(self, evaluator: Evaluator) -> None:
+        for name in getattr(evaluator, "read_models", ()):
+            if not getattr(backend := self._backend(name), "reads_labels", False):
+                problem = f"the backend of {backend.model} gives no probabilities, which {evaluator.name} reads out"
+                raise ConfigError(problem, field="readout", hint=READOUT_HINT)
+        for name in getattr(evaluator, "continued_models", ()):
+            if getattr(backend := self._backend(name), "thinks", False):
+                problem = f"{backend.model} is to think, and {evaluator.name} would read labels out without a thought"
+                raise ConfigError(problem, field="readout", hint=THINKING_HINT)
 
     def _backend(self, name: str | None) -> Backend:
         """The backend of a model; None is the run's own."""

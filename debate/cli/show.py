@@ -29,6 +29,9 @@ def show(
         Path | None, typer.Option(help="The eval set, for results that are not in their run's folder any more.")
     ] = None,
     raw: Annotated[bool, typer.Option("--raw", help="Also show the replies that could not be read.")] = False,
+    thinking: Annotated[
+        bool, typer.Option("--thinking", help="Also show what the model thought before its replies.")
+    ] = False,
 ) -> None:
     """Show a debate: who said what, and what came of it.
 
@@ -42,7 +45,7 @@ def show(
         if list_all:
             _show_list(found)
         else:
-            _show_one(found, task_id, evalset, raw=raw)
+            _show_one(found, task_id, evalset, raw=raw, thinking=thinking)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +86,7 @@ def _opened(path: Path) -> Generator[_Results]:
     )
 
 
-def _show_one(found: _Results, task_id: str | None, evalset: Path | None, *, raw: bool) -> None:
+def _show_one(found: _Results, task_id: str | None, evalset: Path | None, *, raw: bool, thinking: bool) -> None:
     from debate.cli.console import line, open_console
     from debate.cli.render_debate import View, render
 
@@ -95,7 +98,7 @@ def _show_one(found: _Results, task_id: str | None, evalset: Path | None, *, raw
     if evalset is not None:
         task = _find_task(evalset, evaluation)
     console = open_console()
-    for part in render(evaluation, View(console.width, raw), task):
+    for part in render(evaluation, View(console.width, raw, thinking), task):
         console.print(part)
     if task_id is None and (n_others := len(found.ids) - 1):
         others = "1 other task" if n_others == 1 else f"{n_others} other tasks"

@@ -127,7 +127,8 @@ def _facts(
     if first_errors is not None:
         facts.add_row("first errors", first_errors)
     prompt = f"{used.prompt_tokens:,} prompt ({cached_share(used):.0%} cached)"
-    facts.add_row("tokens", f"{prompt}, {used.completion_tokens:,} completion")
+    thought = f" ({used.thinking_tokens:,} of thinking)" if used.thinking_tokens else ""
+    facts.add_row("tokens", f"{prompt}, {used.completion_tokens:,} completion{thought}")
     failed = totals.calls - totals.answered
     recorded = f"{totals.calls:,} recorded = {totals.answered:,} replies + {failed:,} failed"
     facts.add_row("calls", recorded + (f"; {totals.cached:,} from the cache" if totals.cached else ""))
