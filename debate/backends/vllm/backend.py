@@ -220,7 +220,8 @@ class VLLM:
         end = self._parser.end(ids, tokens)
         begin = len(tokens) if end is None else end
         thinking = self._parser.bare(self._splice.decode(tokens[:begin], ids)[0])
-        return _Said(begin, thinking, *self._splice.decode(tokens[begin:], [*ids, *tokens[:begin]]))
+        # Behind the mark alone: the thinking may end inside a character, which a decoder would go on with.
+        return _Said(begin, thinking, *self._splice.decode(tokens[begin:], tokens[begin - 1 : begin] if begin else ids))
 
     def _label_tokens(self, labels: tuple[str, ...]) -> LabelTokens:
         found = self._spelled.get(labels)
