@@ -1,7 +1,7 @@
 """Composes backend, memory, store and runtime into the engine that users call.
 
-    with Engine(VLLM("model")) as engine:
-        evaluation = engine.evaluate(Task(x, candidates), DebateEvaluator("general"))
+    with Engine("model") as engine:
+        evaluation = engine.evaluate(Task(x, candidates))
 
 Every call has an async twin, and the plain ones work inside a running event loop too.
 """
@@ -18,29 +18,29 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
+from debate import bundled_judge
 from debate.backends.base import (
     READOUT_HINT,
     ROLES_HINT,
     THINKING_HINT,
     Backend,
     Call,
-    backends_by_name,
     close_all,
     start_all,
 )
 from debate.backends.cached import Cached, Replies
 from debate.concurrency.daemon_thread import in_daemon_thread
+from debate.config.names import GivenBackend, GivenEvaluator, NamedEvaluators, named_backends
 from debate.errors import BackendUnavailableError, ConfigError, EngineError, TaskError
 from debate.evaluation import Evaluation
 from debate.evaluators.base import Evaluator, RunContext
-from debate.evaluators.contract import check_evaluator
 from debate.flow import Chat, Completion, Flow, Generate, Prompt, gather, generate
 from debate.runtime.limits import Admission, Budget
 from debate.runtime.loop_thread import LoopThread
 from debate.runtime.run_registry import InRun, Recorded, RunRegistry
-from debate.runtime.runner import HasRetriever, Observer, Retriever, Runner, as_retriever
+from debate.runtime.runner import HasRetriever, Observer, Retriever, Runner, TurnObserver, as_retriever
 from debate.runtime.scheduler import EvaluationRequest, stream, unfinished_evaluation, with_unique_ids
-from debate.settings import check_value
+from debate.settings import check_value, names_what_was_meant
 from debate.types import Failure, Sampling, Task, Usage
 
 if TYPE_CHECKING:  # it loads SQLAlchemy
@@ -53,7 +53,8 @@ class Engine:
     """Evaluates tasks over one backend, or over several by model name.
 
     Args:
-        backend: a backend, or {model name: backend}; the first is what agents without a model of their own use.
+        backend: a backend, or {model name: backend}; the first is what agents without a model of their own use. A text
+            is the name or folder of a model that vLLM runs in this process; "built-in" is the bundled judge.
         memory: what agents recall from: a `MemoryStore`, or its `recaller(...)`; None recalls nothing.
         store: where answers and evaluations are kept, a `Store` or its address: an interrupted run asks again only for
             what is missing.
@@ -62,6 +63,8 @@ class Engine:
             length, or twice its slots where that is unknown.
         today: the date that prompts state, and that every call's seed is therefore made of; None is today.
         on_completion: called with every call and its completion, for progress displays. What it raises is logged.
+        on_turn: called with the task and each turn of its debate as soon as it is taken, and with a `RoundEnd` after
+            each round, to show debates as they go. What it raises is logged.
         cache: of raw replies, shared by all runs: `store.cache(ttl=...)`. None asks anew.
         budget: what all evaluations together may use.
         task_seconds: how long one evaluation may take; its calls fail with `time_budget` then.
@@ -77,9 +80,10 @@ class Engine:
             or a display that calls the engine that called it), and in a forked process.
     """
 
+    @names_what_was_meant
     def __init__(
         self,
-        backend: Backend | Mapping[str, Backend],
+        backend: GivenBackend | Mapping[str, GivenBackend],
         memory: Retriever | HasRetriever | None = None,
         store: Store | str | Path | None = None,
         seed: int = 0,
@@ -87,11 +91,13 @@ class Engine:
         *,
         today: datetime.date | None = None,
         on_completion: Observer | None = None,
+        on_turn: TurnObserver | None = None,
         cache: Replies | None = None,
         budget: Budget | None = None,
         task_seconds: float | None = None,
     ) -> None:
-        self.backends = backends_by_name(backend)
+        self.backends = named_backends(backend)
+        self._evaluators = NamedEvaluators(next(iter(self.backends.values())))
         if cache is not None:
             self.backends = {name: Cached(each, cache) for name, each in self.backends.items()}
         check_value("today", today, datetime.date | None)
@@ -103,6 +109,7 @@ class Engine:
         self._task_seconds: float | None = check_value("task_seconds", task_seconds, float | None, gt=0)
         self._max_concurrency: int | None = check_value("max_concurrency", max_concurrency, int | None, ge=1)
         self.on_completion = on_completion
+        self.on_turn = on_turn
         self._thread: LoopThread | None = None
         self._lock = threading.Lock()
         self._parts: tuple[Runner, Admission] | None = None
@@ -110,21 +117,19 @@ class Engine:
 
     @classmethod
     def open(cls, model: str | Path, *, seed: int = 0, max_concurrency: int | None = None, **engine_args: Any) -> Self:
-        """An engine over vLLM in process: `Engine.open("model", max_model_len=8192)`."""
-        from debate.backends.vllm.backend import VLLM
+        """An engine over vLLM in process, with arguments of vLLM's: `Engine.open("model", max_model_len=8192)`."""
+        return cls(bundled_judge.backend(model, **engine_args), seed=seed, max_concurrency=max_concurrency)
 
-        return cls(VLLM(model, **engine_args), seed=seed, max_concurrency=max_concurrency)
-
-    def evaluate(self, task: Task, evaluator: Evaluator, run: InRun = None) -> Evaluation:
-        """Evaluate one task and wait for it. `run` as in `evaluate_batch`."""
+    def evaluate(self, task: Task, evaluator: GivenEvaluator = None, run: InRun = None) -> Evaluation:
+        """Evaluate one task and wait for it. `evaluator` and `run` as in `evaluate_batch`."""
         return self._loop.run(self._evaluate(task, evaluator, run))
 
-    async def aevaluate(self, task: Task, evaluator: Evaluator, run: InRun = None) -> Evaluation:
+    async def aevaluate(self, task: Task, evaluator: GivenEvaluator = None, run: InRun = None) -> Evaluation:
         """Evaluate one task."""
         return await self._loop.arun(self._evaluate(task, evaluator, run))
 
     def evaluate_batch(
-        self, tasks: Collection[Task], evaluator: Evaluator | Sequence[Evaluator], run: InRun = None
+        self, tasks: Collection[Task], evaluator: GivenEvaluator | Sequence[GivenEvaluator] = None, run: InRun = None
     ) -> list[Evaluation]:
         """Evaluate all tasks side by side: one evaluation per task, in their order.
 
@@ -132,7 +137,9 @@ class Engine:
 
         Args:
             tasks: any number; equal ones without an id get ids of their own.
-            evaluator: one for all tasks, or one per task.
+            evaluator: one for all tasks, or one per task: an evaluator, or the name of one: `general` or another
+                profile, a profile's file, or `value` or another of our evaluators. None debates, with the profile
+                `general` unless the model's folder asks for another.
             run: name of the run in the engine's store that this is recorded in. Called again under the same name,
                 it asks only for what is not recorded; what is finished comes back as it was. None records under a new
                 name, one for each evaluator.
@@ -147,12 +154,14 @@ class Engine:
         return self._loop.run(self._batch(tasks, evaluator, run))
 
     async def aevaluate_batch(
-        self, tasks: Collection[Task], evaluator: Evaluator | Sequence[Evaluator], run: InRun = None
+        self, tasks: Collection[Task], evaluator: GivenEvaluator | Sequence[GivenEvaluator] = None, run: InRun = None
     ) -> list[Evaluation]:
         """Evaluate all tasks side by side, see `evaluate_batch`."""
         return await self._loop.arun(self._batch(tasks, evaluator, run))
 
-    def iter_evaluate(self, tasks: Iterable[Task], evaluator: Evaluator, run: InRun = None) -> Iterator[Evaluation]:
+    def iter_evaluate(
+        self, tasks: Iterable[Task], evaluator: GivenEvaluator = None, run: InRun = None
+    ) -> Iterator[Evaluation]:
         """Evaluations as they finish. Tasks are read no faster than they are evaluated. `run` as in `evaluate_batch`.
 
         Raises:
@@ -170,7 +179,7 @@ class Engine:
             loop.finish(finishing)
 
     async def astream(
-        self, tasks: Iterable[Task], evaluator: Evaluator, run: InRun = None
+        self, tasks: Iterable[Task], evaluator: GivenEvaluator = None, run: InRun = None
     ) -> AsyncIterator[Evaluation]:
         """Evaluations as they finish, see `iter_evaluate`."""
         finishing, loop = self._stream(tasks, evaluator, run), self._loop
@@ -286,6 +295,7 @@ class Engine:
                     self.run_context,
                     memory=self._memory,
                     observe=partial(self._observe, admission),
+                    on_turn=self.on_turn,
                     budget=self._budget,
                     task_seconds=self._task_seconds,
                 )
@@ -304,14 +314,15 @@ class Engine:
         runner, _ = await self._started()
         return await runner.drive(flow)
 
-    async def _evaluate(self, task: Task, evaluator: Evaluator, run: InRun) -> Evaluation:
+    async def _evaluate(self, task: Task, evaluator: GivenEvaluator, run: InRun) -> Evaluation:
+        _check_task(task)
         (job,) = await self._jobs([task], evaluator, run)
         runner, admission = await self._started()
         [evaluation] = [each async for _, each in stream(runner, admission, [job])]
         return evaluation
 
     async def _batch(
-        self, tasks: Collection[Task], evaluator: Evaluator | Sequence[Evaluator], run: InRun
+        self, tasks: Collection[Task], evaluator: GivenEvaluator | Sequence[GivenEvaluator], run: InRun
     ) -> list[Evaluation]:
         jobs = await self._jobs(tasks, evaluator, run)
         runner, admission = await self._started()
@@ -325,28 +336,33 @@ class Engine:
         return [done[position] for position in range(len(jobs))]
 
     async def _jobs(
-        self, tasks: Collection[Task], evaluator: Evaluator | Sequence[Evaluator], run: InRun
+        self, tasks: Collection[Task], evaluator: GivenEvaluator | Sequence[GivenEvaluator], run: InRun
     ) -> list[EvaluationRequest]:
         _check_tasks(tasks, Collection)
-        evaluators = _one_each(evaluator, len(tasks))
+        evaluators = self._one_each(evaluator, len(tasks))
         if len(evaluators) != len(tasks):
             raise ConfigError(f"{len(tasks)} tasks and {len(evaluators)} evaluators do not pair up", field="evaluator")
-        self.check(*evaluators)
         named = list(with_unique_ids(tasks))
         records = await self._records(run, evaluators)
         pairs = zip(named, evaluators, strict=True)
         return [EvaluationRequest(position, task, own, *records[id(own)]) for position, (task, own) in enumerate(pairs)]
 
+    def _one_each(self, evaluator: GivenEvaluator | Sequence[GivenEvaluator], n: int) -> list[Evaluator]:
+        """The evaluators of n tasks, where one was given for all, or one for each."""
+        if isinstance(evaluator, Sequence) and not isinstance(evaluator, str):
+            return self.check(*evaluator)
+        return self.check(evaluator) * n
+
     async def _stream(
-        self, tasks: Iterable[Task], evaluator: Evaluator, run: InRun
+        self, tasks: Iterable[Task], evaluator: GivenEvaluator, run: InRun
     ) -> AsyncGenerator[tuple[int, Evaluation]]:
         _check_tasks(tasks, Iterable)
-        self.check(evaluator)
-        recorded = (await self._records(run, [evaluator]))[id(evaluator)]
+        (found,) = self.check(evaluator)
+        recorded = (await self._records(run, [found]))[id(found)]
         runner, admission = await self._started()
         # The tasks of a held run have unique ids already, and may be too many to hold all ids.
         named = with_unique_ids(tasks) if run is None or isinstance(run, str) else tasks
-        jobs = (EvaluationRequest(position, task, evaluator, *recorded) for position, task in enumerate(named))
+        jobs = (EvaluationRequest(position, task, found, *recorded) for position, task in enumerate(named))
         # Closed here and now when the caller stops early; otherwise the garbage collector would do it some time.
         async with aclosing(stream(runner, admission, jobs)) as finishing:
             async for item in finishing:
@@ -355,16 +371,16 @@ class Engine:
     async def _records(self, run: InRun, evaluators: Sequence[Evaluator]) -> dict[int, Recorded]:
         return await in_daemon_thread(partial(self._recording.records, run, evaluators), "debate-records")
 
-    def check(self, *evaluators: Evaluator) -> None:
-        """Check evaluators before anything is loaded.
+    def check(self, *evaluators: GivenEvaluator) -> list[Evaluator]:
+        """Check evaluators before anything is loaded, and return them; names as in `evaluate_batch`.
 
         Raises:
-            ConfigError: for what is no evaluator, or one that asks for a model for which there is no backend, asks a
-                chat model with messages of other roles than a chat's, or reads labels out of a backend that gives no
-                probabilities, or that would first have to think.
+            ConfigError: for what is no evaluator and names none, or one that asks for a model for which there is no
+                backend, asks a chat model with messages of other roles than a chat's, or reads labels out of a backend
+                that gives no probabilities, or that would first have to think.
         """
-        for evaluator in {id(evaluator): evaluator for evaluator in evaluators}.values():
-            check_evaluator(evaluator)
+        found = [self._evaluators.find(each) for each in evaluators]
+        for evaluator in {id(evaluator): evaluator for evaluator in found}.values():
             missing = sorted(evaluator.models - set(self.backends))
             if missing:
                 raise ConfigError(
@@ -377,6 +393,7 @@ class Engine:
                     problem = f"{evaluator.name} has a judge with roles of its own, and {backend.model} is a chat model"
                     raise ConfigError(problem, field="backend", hint=ROLES_HINT)
             self._check_read_outs(evaluator)
+        return found
 
     def _check_read_outs(self, evaluator: Evaluator) -> None:
         for name in getattr(evaluator, "read_models", ()):
@@ -393,20 +410,26 @@ class Engine:
         return self.backends[name or next(iter(self.backends))]
 
 
-def _one_each(evaluator: Evaluator | Sequence[Evaluator], n: int) -> list[Evaluator]:
-    """The evaluators of n tasks, where one was given for all, or one for each. A text is left for `check` to refuse."""
-    if isinstance(evaluator, Sequence) and not isinstance(evaluator, str):
-        return list(evaluator)
-    return [cast("Evaluator", evaluator)] * n
+def _check_task(task: object) -> None:
+    """Refuse anything but one task."""
+    if not isinstance(task, Task):
+        is_list = isinstance(task, Iterable) and not isinstance(task, str | Mapping)
+        hint = "`evaluate_batch` takes several tasks" if is_list else _TASK_HINT
+        raise TaskError(f"must be a Task, got {type(cast('object', task)).__name__}", field="task", hint=hint)
 
 
 def _check_tasks(tasks: object, kind: type[Any]) -> None:
     """Refuse anything but several tasks, in a list or whatever else is of this kind."""
     if isinstance(tasks, Task):
         raise TaskError("must be a list, got one Task", field="tasks", hint="put it in [ ], or call `evaluate`")
-    if isinstance(tasks, str) or not isinstance(tasks, kind):
-        hint = "`iter_evaluate` takes any iterable of tasks, and reads them one by one"
-        raise TaskError(f"must be a list of tasks, got {type(tasks).__name__}", field="tasks", hint=hint)
+    if isinstance(tasks, str | Mapping) or not isinstance(tasks, kind):
+        is_stream = isinstance(tasks, Iterable) and not isinstance(tasks, str | Mapping)
+        hint = "`iter_evaluate` takes any iterable of tasks, and reads them one by one" if is_stream else _TASK_HINT
+        problem = f"must be a list of tasks, got {type(cast('object', tasks)).__name__}"
+        raise TaskError(problem, field="tasks", hint=hint)
+
+
+_TASK_HINT = 'a task is made of an input and its candidates: Task("What is 2 + 2?", ["4", "5"])'
 
 
 def _generated(

@@ -6,6 +6,7 @@
     │   ├── ProfileError      a profile file, a persona or a component
     │   ├── TemplateError     a template that does not parse or names something undefined
     │   └── ConfigError       an option, a model name, a setting
+    │       ├── UnknownArgumentError     an argument of a name that there is not; a TypeError as well
     │       └── RunMismatchError         a run is to go on with prompts that are not those it recorded
     ├── EvaluatorError    an evaluator returned what it must not; its task fails
     ├── ReplyError            a model's reply that cannot be read; the debate asks again
@@ -78,6 +79,10 @@ class TemplateError(InputError):
 
 class ConfigError(InputError):
     """An option, a model name or a setting that cannot be used."""
+
+
+class UnknownArgumentError(ConfigError, TypeError):
+    """A class of ours was called with an argument that it does not have."""
 
 
 class EvaluatorError(DebateError):

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
@@ -19,6 +19,7 @@ from debate import selection as _selection
 from debate.files import json_text
 from debate.scoring.distributions import moments, spread_of
 from debate.scoring.distributions import why_unscored as why_label_unscored
+from debate.scoring.tensor import component_means
 from debate.types import (
     FORBID_UNKNOWN,
     Failure,
@@ -123,42 +124,67 @@ class Evaluation(OmitsEmpty):
         """
         return verdict(self.choice, best)
 
-    def feedback(self, j: int) -> str:
+    @property
+    def by_component(self) -> FloatArray | None:
+        """The mean score of each candidate on each component, (J, K), in the components' order and on their scale.
+
+        It counts the cells that the scores count: those of agents that scored a candidate on all components, mean over
+        the agents of a round and then over the rounds in which a quorum of them did. So a candidate's score is the mean
+        of its row, weighted by the components' weights, and the row is NaN where the candidate is unscored. Of a
+        balanced debate it is the mean of both orders. None for evaluators without components.
+
+        The quorum is not recorded: it is more than half of the agents, or the number nearest to that with which the
+        same candidates are unscored.
+        """
+        if self.tensor is not None:
+            return component_means(self.tensor, _quorum_of(self, self.tensor))
+        own = [each.by_component for each in self.members if each.evaluator == self.evaluator]
+        means = [each for each in own if each is not None]
+        return np.mean(means, axis=0) if means and len(means) == len(self.members) else None
+
+    def feedback(self, j: int, *, scores: bool = True) -> str:
         """What the agents said of candidate `j`, worst component first: a textual gradient (arXiv 2305.03495).
 
         Where scores were read out, ± is the standard deviation of the mean of the agents' distributions: it holds how
-        unsure each of them is, and how far they are apart.
+        unsure each of them is, and how far they are apart. What several said in the same words is told once.
+
+        Args:
+            j: index of the candidate.
+            scores: whether the numbers are told; without them the comments remain, and why there is no score.
 
         Raises:
             IndexError: when there is no such candidate.
         """
         if not 0 <= j < len(self.scores):
             raise IndexError(f"there is no candidate {j}: the task has {len(self.scores)}, counted from 0")
-        lines = [_standing(self, j)]
+        lines = [_standing(self, j)] if scores or np.isnan(self.scores[j]) else []
+        said = [[*_comments(debate, j), *_samples(debate, j, scores)] for debate in leaves(self)]
+        told = iter(_each_once(said))
         for debate in leaves(self):
-            lines += _component_lines(debate, j)
-            lines += _talk_lines(debate, j)
-            lines += _comment_lines(debate, j)
-            lines += _sample_lines(debate, j)
+            lines += [*_component_lines(debate, j), *_talk_lines(debate, j)] if scores else []
+            lines += next(told)
         return "\n".join(lines)
 
     def chain_of_thought(self, *, rounds: int | None = None, scores: bool = True, max_characters: int = 0) -> str:
         """The transcript as a block of text for another prompt, oldest turn first.
+
+        What was said before in the same words is not said again: `the same as before`, or `the same as NAME`.
 
         Args:
             rounds: only the last so many rounds; None for all.
             scores: whether the scores are shown.
             max_characters: drop the oldest turns until the text fits; 0 for no limit.
         """
-        parts: list[str] = []
+        spoken: list[_Told] = []
         for debate in leaves(self):
             first = 0 if rounds is None else max(0, debate.rounds_run - rounds)
             turns = [turn for turn in debate.transcript if turn.failure is None and turn.round >= first]
-            parts += [_spoken(turn, debate.components if scores else ()) for turn in turns]
-            parts += [_replied(debate, sample, scores) for sample in debate.judgments if sample.text]
-        while max_characters and len(parts) > 1 and len("\n\n".join(parts)) > max_characters:
-            parts.pop(0)
-        text = "\n\n".join(parts)
+            spoken += [partial(_spoken, turn, debate.components if scores else ()) for turn in turns]
+            spoken += [partial(_judged, debate, sample, scores) for sample in debate.judgments if sample.text]
+        text = _in_order(spoken)
+        while max_characters and len(spoken) > 1 and len(text) > max_characters:
+            spoken.pop(0)
+            text = _in_order(spoken)
         return text[:max_characters] if max_characters else text
 
     def ranks(self) -> list[int | None]:
@@ -299,6 +325,43 @@ def leaves(evaluation: Evaluation) -> Iterator[Evaluation]:
         yield from leaves(member)
 
 
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """Words, and who said them, joined by what stands between."""
+
+    who: str
+    between: str
+    text: str
+
+
+class _Before:
+    """What was said before in a text, about what, and who said it first."""
+
+    def __init__(self) -> None:
+        self._first: dict[tuple[Hashable, str], str] = {}
+
+    def told(self, who: str, about: Hashable, text: str) -> str:
+        """The words as they are where they are new; otherwise whose words they were."""
+        first = self._first.get((about, text))
+        if first is None or not text:
+            self._first[about, text] = who
+            return text
+        return f"the same as {'before' if first == who else first}"
+
+
+_Told = Callable[[_Before], str]
+
+
+def _quorum_of(evaluation: Evaluation, tensor: FloatArray) -> int:
+    """The quorum nearest to more than half of the agents with which the same candidates are unscored."""
+    n_agents, missing = tensor.shape[1], np.isnan(evaluation.scores)
+    usual = n_agents // 2 + 1
+    for quorum in sorted(range(1, n_agents + 1), key=lambda each: abs(each - usual)):
+        if (np.isnan(component_means(tensor, quorum)).any(axis=1) == missing).all():
+            return quorum
+    return usual
+
+
 def _standing(evaluation: Evaluation, j: int) -> str:
     score = evaluation.scores[j]
     if np.isnan(score):
@@ -392,12 +455,12 @@ def before_and_after(debate: Evaluation) -> tuple[FloatArray, FloatArray]:
     return _mean(both[0]), _mean(both[1])
 
 
-def _comment_lines(debate: Evaluation, j: int) -> list[str]:
+def _comments(debate: Evaluation, j: int) -> list[_Said]:
     """The newest comment of every agent, the one who scored the candidate lowest first, those without a score last."""
     newest = {turn.agent: turn for turn in debate.transcript if turn.failure is None}
     turns = sorted(newest.values(), key=lambda turn: _severity(turn, j))
     said = [(turn, turn.comments[j].strip() or _why_silent(turn)) for turn in turns]
-    return [f"- {turn.agent}: {_renumber(text, turn.labels)}" for turn, text in said if text]
+    return [_Said(turn.agent, ": ", _renumber(text, turn.labels)) for turn, text in said if text]
 
 
 def _why_silent(turn: Turn) -> str:
@@ -410,19 +473,44 @@ def _severity(turn: Turn, j: int) -> float:
     return float(scored.mean()) if len(scored) else np.inf
 
 
-def _sample_lines(judged: Evaluation, j: int) -> list[str]:
+def _samples(judged: Evaluation, j: int, scores: bool) -> list[_Said]:
     """What a judge that does not debate replied on the candidate, the lowest value first; ballots that rank it last."""
     about = [sample for sample in judged.judgments if j in sample.candidates and sample.text.strip()]
     about.sort(key=lambda sample: _favor(sample, j))
-    return [f"- {_replied(judged, sample, True)}" for sample in about]
+    return [_replied(judged, sample, scores) for sample in about]
 
 
-def _replied(judged: Evaluation, sample: Judgment, scores: bool) -> str:
+def _replied(judged: Evaluation, sample: Judgment, scores: bool) -> _Said:
     """One reply, with what it is about and what was read in it."""
     worth = f": {worth_of(sample)}" if scores and sample.value is not None else ""
     order = f": {' > '.join(str(j + 1) for j in sample.ranking)}" if scores and sample.ranking else ""
     labels = dict(zip(sample.labels, sample.candidates, strict=False))
-    return f"{judged.evaluator}, {subject(sample)}{worth}{order}\n  {_renumber(sample.text, labels)}"
+    return _Said(f"{judged.evaluator}, {subject(sample)}{worth}{order}", "\n  ", _renumber(sample.text, labels))
+
+
+def _judged(judged: Evaluation, sample: Judgment, scores: bool, before: _Before) -> str:
+    """One reply as a part of a chain of thought."""
+    said = _replied(judged, sample, scores)
+    return f"{said.who}{said.between}{before.told(judged.evaluator, subject(sample), said.text)}"
+
+
+def _each_once(said: Sequence[Sequence[_Said]]) -> list[list[str]]:
+    """The lines of several groups; what was said in the same words is told where it is first said, with all names."""
+    who: dict[tuple[str, str], list[str]] = {}
+    for each in (each for group in said for each in group):
+        names = who.setdefault((each.between, each.text), [])
+        names += [each.who] if each.who not in names else []
+    lines: list[list[str]] = []
+    for group in said:
+        new = dict.fromkeys((each.between, each.text) for each in group)
+        names = {key: who.pop(key) for key in new if key in who}
+        lines.append([f"- {', '.join(each)}{between}{text}" for (between, text), each in names.items()])
+    return lines
+
+
+def _in_order(spoken: Sequence[_Told]) -> str:
+    before = _Before()
+    return "\n\n".join([each(before) for each in spoken])
 
 
 def worth_of(sample: Judgment) -> str:
@@ -449,11 +537,14 @@ def _favor(sample: Judgment, j: int) -> float:
     return -float(sample.ranking.index(j) if j in sample.ranking else len(sample.candidates))
 
 
-def _spoken(turn: Turn, components: Sequence[str]) -> str:
-    lines = [f"{turn.agent} (round {turn.round + 1}): {_renumber(turn.overall, turn.labels)}".rstrip()]
+def _spoken(turn: Turn, components: Sequence[str], before: _Before) -> str:
+    """One turn as a part of a chain of thought."""
+    overall = before.told(turn.agent, None, _renumber(turn.overall, turn.labels))
+    lines = [f"{turn.agent} (round {turn.round + 1}): {overall}".rstrip()]
     for j, comment in enumerate(turn.comments):
         marks = ", ".join(f"{name} {_mark(turn, j, k)}" for k, name in enumerate(components))
-        lines.append(f"- Candidate {j + 1}: {_renumber(comment, turn.labels)}" + (f" ({marks})" if marks else ""))
+        told = before.told(turn.agent, j, _renumber(comment, turn.labels))
+        lines.append(f"- Candidate {j + 1}: {told}" + (f" ({marks})" if marks else ""))
     return "\n".join(lines)
 
 

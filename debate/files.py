@@ -86,7 +86,7 @@ def make_private_file(path: Path) -> None:
 
 
 @contextmanager
-def atomic_write(path: Path, hint: str | None = None, mode: int = 0o666) -> Generator[Path]:
+def atomic_write(path: Path, hint: str | None = None, mode: int = 0o666, folder_mode: int = 0o777) -> Generator[Path]:
     """Yield a temporary file beside `path`, which takes its name when the block ends; after an error nothing is left.
 
     The folder is made where there is none. What was written is on the disk before the name changes. A link at `path` is
@@ -96,13 +96,14 @@ def atomic_write(path: Path, hint: str | None = None, mode: int = 0o666) -> Gene
         path: of the file.
         hint: of the error.
         mode: permissions of the file, less the umask.
+        folder_mode: those of its folder, where it is made.
 
     Raises:
         StoreError: for an `OSError` of the block or of the renaming; names the path, with `hint`.
     """
     temporary = path.with_name(f".{path.name}.{token_hex(4)}.tmp")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(folder_mode, parents=True, exist_ok=True)
         os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode))
         yield temporary
         with temporary.open("rb") as stream:

@@ -23,11 +23,23 @@ from debate.errors import ConfigError, ReplyError
 from debate.hashing import Encoded, canonical
 from debate.parsing.json_extract import refuse_quotation
 from debate.settings import check_settings, check_value, setting
-from debate.types import Failure, InvalidReply, LabelDistribution, Memory, Sampling, Task, Usage
+from debate.types import Failure, InvalidReply, LabelDistribution, Memory, Sampling, StopReason, Task, Turn, Usage
 
 T = TypeVar("T")
 Chat = str | Sequence[Mapping[str, str]]
 """A user's message, or chat messages `[{"role": ..., "content": ...}]`."""
+
+
+@dataclass(frozen=True, slots=True)
+class RoundEnd:
+    """The end of a debate's round, for displays."""
+
+    round: int
+    """Counted from 0."""
+    cv: float
+    """Coefficient of variation of the round; NaN when undefined."""
+    stop_reason: StopReason | None
+    """Why the debate ends here; None when it goes on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +49,13 @@ class RunContext:
     seed: int = 0
     today: str = ""
     """ISO date that the prompts state; the run records it, so that a resumed run states the same."""
+    watch: Callable[[Turn | RoundEnd], object] | None = field(default=None, compare=False, repr=False)
+    """Is told of a debate as it goes, for displays; changes nothing."""
+
+    def tell(self, news: Turn | RoundEnd) -> None:
+        """Tell who watches, if anybody does."""
+        if self.watch is not None:
+            self.watch(news)
 
 
 class Segment(NamedTuple):

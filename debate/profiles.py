@@ -1,4 +1,4 @@
-"""Who debates and what they score: components, personas, profiles, and the YAML files that profiles are read from."""
+"""Who debates and what they score: personas, profiles, and the YAML files that profiles are read from."""
 
 from __future__ import annotations
 
@@ -6,86 +6,21 @@ import json
 import os
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
-from dataclasses import KW_ONLY, dataclass, fields
+from collections.abc import Iterable
+from dataclasses import KW_ONLY, dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, cast, get_type_hints
+from typing import Annotated, Any, ClassVar, cast
 
 import numpy as np
-from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from debate.data_files import data_folder
 from debate.errors import ProfileError
 from debate.flow import MemorySettings
-from debate.settings import check_value
+from debate.tasks.components import DEFAULT_COMPONENTS, Component, Name, Text, check_together, check_types, check_unique
 from debate.types import FloatArray, Sampling
 from debate.yaml_files import Checked, as_input_error, read_yaml
-
-
-def _without_controls(text: str) -> str:
-    if found := next((c for c in text if unicodedata.category(c) in ("Cc", "Zl", "Zp")), None):
-        raise ValueError(f"a name must not contain the control character {found!a}")
-    return text
-
-
-def _check_types(value: Any) -> None:
-    """Check every field of a persona, a component or a profile."""
-    types = get_type_hints(value.__class__)
-    for each in fields(value):
-        plain = check_value(each.name, getattr(value, each.name), types[each.name], ProfileError)
-        object.__setattr__(value, each.name, plain)
-
-
-# What the annotations ask for holds in files; what `__post_init__` asks for holds everywhere.
-_Text = Annotated[str, Field(min_length=1)]
-_Name = Annotated[_Text, AfterValidator(_without_controls)]
-
-
-@dataclass(frozen=True, slots=True)
-class Component:
-    """One thing that every candidate is scored on, with the sentence that tells the agent what it means."""
-
-    __pydantic_config__: ClassVar[Any] = {"extra": "forbid"}
-
-    name: _Name
-    description: _Text
-    weight: float = 1.0
-    """What the component counts in a score beside the others, in [0, 1] (Yucha 2024); 0 adds nothing."""
-
-    def __post_init__(self) -> None:
-        _check_types(self)
-        if not self.name.strip():
-            raise ProfileError("must not be empty", field="name")
-        if not 0.0 <= self.weight <= 1.0:
-            raise ProfileError(f"must lie in [0, 1], got {self.weight:g}", field="weight")
-
-
-DEFAULT_COMPONENTS: tuple[Component, ...] = (
-    Component(
-        "confidence",
-        "How firmly, and how rightly so, the response commits to what it says: "
-        "0 is evasive or sure of what is wrong, 10 is as sure as the facts allow.",
-    ),
-    Component(
-        "relevance",
-        "How closely the response keeps to what was asked: 0 is beside the point, 10 is all of it to the point.",
-    ),
-    Component(
-        "accuracy",
-        "How correct the statements and the reasoning of the response are: 0 is wrong throughout, 10 is free of error.",
-    ),
-    Component(
-        "completeness",
-        "How much of what was asked the response covers: 0 is none of it, 10 is every part in the depth it needs.",
-    ),
-    Component(
-        "timeliness",
-        "How well the response holds as of today's date: 0 is out of date where that matters, "
-        "10 is up to date, or does not depend on the date.",
-    ),
-)
-"""The five score components of the article, for a profile that names none; each has weight 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,10 +29,10 @@ class Persona:
 
     __pydantic_config__: ClassVar[Any] = {"extra": "forbid"}
 
-    name: _Name
-    role: _Text
+    name: Annotated[str, Name]
+    role: Annotated[str, Text]
     _: KW_ONLY
-    model: _Name | None = None
+    model: Annotated[str, Name] | None = None
     """Model this agent uses; None is the run's model."""
     sampling: Annotated[Sampling, Checked] = Sampling()
     agreement: int | None = None
@@ -105,7 +40,7 @@ class Persona:
     memory: Annotated[MemorySettings, Checked] | None = None
 
     def __post_init__(self) -> None:
-        _check_types(self)
+        check_types(self)
         for field in ("name", "role"):
             if not getattr(self, field).strip():
                 raise ProfileError("must not be empty", field=field)
@@ -119,7 +54,7 @@ class Profile:
 
     __pydantic_config__: ClassVar[Any] = {"extra": "forbid"}
 
-    name: _Name
+    name: Annotated[str, Name]
     personas: tuple[Annotated[Persona, Checked], ...]
     components: tuple[Annotated[Component, Checked], ...] = DEFAULT_COMPONENTS
     description: str = ""
@@ -128,28 +63,18 @@ class Profile:
         for field in ("personas", "components"):
             if isinstance(given := getattr(self, field), Iterable):
                 object.__setattr__(self, field, tuple(cast("Iterable[Any]", given)))
-        _check_types(self)
+        check_types(self)
         if not self.personas:
             raise ProfileError("is empty: a profile needs at least one persona", field="personas")
         if not self.components:
             raise ProfileError("is empty: a profile needs at least one component", field="components")
-        if not self.weights.any():
-            raise ProfileError("have weights that sum to 0: at least one must count", field="components")
-        _check_unique([persona.name for persona in self.personas], "personas")
-        _check_unique([component.name for component in self.components], "components")
+        check_unique([persona.name for persona in self.personas], "personas", ProfileError)
+        check_together(self.components, ProfileError)
 
     @property
     def weights(self) -> FloatArray:
         """The components' weights, shape (K,)."""
         return np.array([component.weight for component in self.components])  # (K,)
-
-
-def _check_unique(names: Sequence[str], where: str) -> None:
-    seen: set[str] = set()
-    for n, name in enumerate(names):
-        if name.casefold() in seen:
-            raise ProfileError(f"duplicate name {name!r}", field=f"{where}.{n}.name")
-        seen.add(name.casefold())
 
 
 _BUILT_IN_NAME = re.compile(r"[a-z0-9_-]{1,64}")
@@ -165,7 +90,7 @@ def load_profile(name_or_path: str | Path) -> Profile:
     >>> [persona.name for persona in load_profile("general").personas]
     ['Critic', 'Supporter', 'Neutral Observer']
     """
-    return _read_profile(name_or_path if _is_file(name_or_path) else _built_in_file(str(name_or_path)))
+    return _read_profile(name_or_path if is_profile_file(name_or_path) else _built_in_file(str(name_or_path)))
 
 
 def profile_names() -> list[str]:
@@ -173,7 +98,8 @@ def profile_names() -> list[str]:
     return sorted(file.stem for file in data_folder("personas").glob("*.yaml") if _BUILT_IN_NAME.fullmatch(file.stem))
 
 
-def _is_file(name_or_path: str | Path) -> bool:
+def is_profile_file(name_or_path: str | Path) -> bool:
+    """Whether that is a profile's file, as `load_profile` takes it."""
     return isinstance(name_or_path, Path) or str(name_or_path).lower().endswith((".yaml", ".yml"))
 
 

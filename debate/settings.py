@@ -15,16 +15,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
-from functools import cache, cached_property
-from inspect import cleandoc
+from difflib import get_close_matches
+from functools import cache, cached_property, wraps
+from inspect import cleandoc, signature
 from operator import ge, gt, le, lt
 from types import NoneType, UnionType
-from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, Literal, ParamSpec, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-from debate.errors import ConfigError, InputError
+from debate.errors import ConfigError, InputError, UnknownArgumentError
 
+P = ParamSpec("P")
 T = TypeVar("T")
 _NOUNS: dict[Any, str] = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
 _KINDS: dict[Any, str] = {Mapping: "a mapping", Sequence: "a list", Collection: "a list", Callable: "a function"}
@@ -211,8 +213,32 @@ def describe_settings(settings: Any, *, aggregation: Mapping[str, Any] | None = 
     return {**plain_values(settings, shapes_prompts=[True]), **own, "aggregation": {**free, **(aggregation or {})}}
 
 
+def names_what_was_meant(init: Callable[P, T]) -> Callable[P, T]:
+    """An `__init__` that answers an argument of a wrong name with the name that was probably meant."""
+    known = tuple(signature(init).parameters)[1:]
+    names = frozenset(known)
+
+    @wraps(init)
+    def checked(*args: P.args, **given: P.kwargs) -> T:
+        if given and not given.keys() <= names:
+            raise _unknown_argument(type(args[0]).__name__, next(name for name in given if name not in names), known)
+        return init(*args, **given)
+
+    return checked
+
+
+def _unknown_argument(owner: str, name: str, known: Sequence[str]) -> UnknownArgumentError:
+    close = get_close_matches(name, known, n=1)
+    hint = f"did you mean `{close[0]}`?" if close else f"it has {', '.join(known)}"
+    return UnknownArgumentError(f"{owner} has no such argument", field=name, hint=hint)
+
+
 def documented(cls: type[T]) -> type[T]:
-    """A dataclass whose docstring lists its settings: a decorator that stands above `@dataclass`."""
+    """A dataclass whose docstring lists its settings: a decorator that stands above `@dataclass`.
+
+    An argument of a wrong name is answered as by `names_what_was_meant`.
+    """
+    type.__setattr__(cls, "__init__", names_what_was_meant(cls.__init__))
     lines = [f"    {each.name}: {each.help}{_remark(each)}" for each in declarations(cls)]
     cls.__doc__ = "\n".join([cleandoc(cls.__doc__ or ""), "", "Args:", *lines])
     return cls

@@ -22,7 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from debate.errors import ConfigError, TaskError
-from debate.settings import check_settings, documented, setting
+from debate.settings import check_settings, documented, names_what_was_meant, setting
+from debate.tasks.components import Component, task_components
 
 
 class _Lists:
@@ -175,6 +176,9 @@ class Task:
     a list of those that are equally right. It is kept as an index, or a sorted list of them, in `metadata["best"]`,
     where it can be given too. No agent sees it.
 
+    `components` are what the candidates of this task are scored on besides the components of a debate's profile:
+    `Component`s, or mappings of `name`, `description` and perhaps `weight`; see the setting `task_components`.
+
     >>> Task("What is 2 + 2?", ["4", "5"], reference="4", best=0)
 
     Raises:
@@ -187,8 +191,10 @@ class Task:
     context: tuple[str, ...]
     metadata: Mapping[str, Any] = field(hash=False)
     reference: str | None
+    components: tuple[Component, ...]
     has_given_id: bool
 
+    @names_what_was_meant
     def __init__(
         self,
         x: str,
@@ -199,6 +205,7 @@ class Task:
         reference: str | None = None,
         *,
         best: Any = None,
+        components: Iterable[Component | Mapping[str, Any]] = (),
     ) -> None:
         checked = tuple(_as_candidate(each, n) for n, each in enumerate(_in_order(candidates, "candidates")))
         if not checked:
@@ -209,18 +216,35 @@ class Task:
         x = _check_text(x, "x")
         texts = tuple(_check_text(text, f"context.{n}") for n, text in enumerate(_in_order(context, "context")))
         reference = None if reference is None else _check_text(reference, "reference") or None
+        own = task_components(components)
+        for n, each in enumerate(own):
+            _check_text(each.name, f"components.{n}.name")
+            _check_text(each.description, f"components.{n}.description")
         set_ = object.__setattr__
         set_(self, "x", x)
         set_(self, "candidates", checked)
         set_(self, "context", texts)
         set_(self, "metadata", _with_label(_own_copy(metadata), best, checked))
         set_(self, "reference", reference)
+        set_(self, "components", own)
         set_(self, "has_given_id", id is not None)
-        set_(self, "id", str(id) if id is not None else _content_id(x, checked, texts, reference))
+        set_(self, "id", str(id) if id is not None else _content_id(x, checked, texts, reference, own))
 
     def renamed(self, id: str) -> Task:  # noqa: A002 - pinned name
         """The same task under an id that is given."""
-        return Task(self.x, self.candidates, id, self.context, self.metadata, self.reference)
+        return self.with_candidates(self.candidates, id=id)
+
+    def with_candidates(
+        self,
+        candidates: Iterable[str | Candidate],
+        metadata: Mapping[str, Any] | None = None,
+        id: str | None = None,  # noqa: A002 - pinned name
+    ) -> Task:
+        """The same task with other candidates, under its id or a given one; `metadata` None is the task's own."""
+        metadata = self.metadata if metadata is None else metadata
+        return Task(
+            self.x, candidates, id or self.id, self.context, metadata, self.reference, components=self.components
+        )
 
     @property
     def best(self) -> tuple[int, ...]:
@@ -287,6 +311,10 @@ def _index(label: Any, names: Names, where: str) -> int:
 
 _LETTERS = dict(enumerate(string.ascii_uppercase))
 _LABEL_HINT = "it is an index from 0, a letter from A, the id or generator of one candidate, or a list of these"
+
+
+SHARED_IDS = "--prefix-ids true puts the name of its file before each id"
+"""What to do where several eval sets of a run share ids."""
 
 
 class UniqueIds:
@@ -363,9 +391,16 @@ def _check_text(text: object, where: str) -> str:
     return str(text)  # of numpy's strings, which are strings too
 
 
-def _content_id(x: str, candidates: tuple[Candidate, ...], context: tuple[str, ...], reference: str | None) -> str:
-    content = [x, [[c.text, c.id, c.generator] for c in candidates], list(context)]
+def _content_id(
+    x: str,
+    candidates: tuple[Candidate, ...],
+    context: tuple[str, ...],
+    reference: str | None,
+    components: tuple[Component, ...],
+) -> str:
+    content: list[Any] = [x, [[c.text, c.id, c.generator] for c in candidates], list(context)]
     content += [] if reference is None else [reference]
+    content += [{"components": [[c.name, c.description, c.weight] for c in components]}] if components else []
     canonical = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
     return hashlib.blake2b(canonical.encode("utf-8"), digest_size=8).hexdigest()
 

@@ -15,6 +15,8 @@ from typing import Any
 
 from byte_level import THINKING_MARKS, THINKING_TEMPLATE, train_byte_level
 
+from debate.bundled_judge import demo_tasks
+
 REPOSITORY = Path(__file__).resolve().parents[1]
 
 
@@ -63,8 +65,8 @@ def _tokenizer(*, thinks: bool) -> Any:
 def _corpus() -> list[str]:
     texts = [path.read_text(encoding="utf-8") for path in sorted((REPOSITORY / "templates").rglob("*.j2"))]
     texts += [path.read_text(encoding="utf-8") for path in sorted((REPOSITORY / "personas").glob("*.yaml"))]
-    for tasks in ("demo_tasks", "general_tasks"):
-        for line in (REPOSITORY / "scripts" / f"{tasks}.jsonl").read_text(encoding="utf-8").splitlines():
+    for tasks in (demo_tasks(), REPOSITORY / "scripts" / "general_tasks.jsonl"):
+        for line in tasks.read_text(encoding="utf-8").splitlines():
             task = json.loads(line)
             texts += [task["x"], *task["candidates"]]
     components = ("confidence", "relevance", "accuracy", "completeness", "timeliness")

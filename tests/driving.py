@@ -114,3 +114,11 @@ def by_text(call: Generate, text: str, component: str) -> float:
 def flat(call: Generate, text: str, component: str) -> float:
     """The same score for everything."""
     return 5.0
+
+
+def rubric_task(*names: str, weights: Sequence[float] = (), description: str = "How it is.") -> Task:
+    """The small task with components of its own: `c8` and `c9`, or those named."""
+    named = names or ("c8", "c9")
+    given = weights or [1.0] * len(named)
+    own = [Component(name, description, weight) for name, weight in zip(named, given, strict=True)]
+    return Task("Which one?", ["text 0", "text 1", "text 2"], id="t1", components=own)

@@ -4,9 +4,10 @@
     python -m tests.golden_cases --write DIR value_labels      one case, somewhere else
 
 The files in `tests/data/golden` were made by version 0.1.0 (before the layout changed). Since then, the scores of a
-debate have become a weighted mean, and their scale follows from the weights. A case is a question to the engine,
-answered by a script that is a function of the call alone. Kept are all calls, sorted by what they are about, and what
-came of them. Of the messages all stand there as SHA-256, those of a few calls in full.
+debate have become a weighted mean, their scale follows from the weights, and feedback and chains of thought say what
+was said in the same words once. A case is a question to the engine, answered by a script that is a function of the
+call alone. Kept are all calls, sorted by what they are about, and what came of them. Of the messages all stand there as
+SHA-256, those of a few calls in full.
 """
 
 from __future__ import annotations

@@ -14,17 +14,31 @@ from typing import Any
 import numpy as np
 import pytest
 
-from debate import CrossEvaluator, Engine, Evaluation, PanelEvaluator, Persona, Profile, Sampling, StepEvaluator, Task
+from debate import (
+    CrossEvaluator,
+    DebateEvaluator,
+    Engine,
+    Evaluation,
+    PanelEvaluator,
+    Persona,
+    Profile,
+    Sampling,
+    StepEvaluator,
+    Task,
+    ValueEvaluator,
+)
 from debate.backends import Call, Capacity, Scripted
 from debate.backends.base import READOUT_HINT
 from debate.errors import BackendUnavailableError, CallError, ConfigError, TaskError
 from debate.evaluators.base import RunContext
 from debate.evaluators.steps.prompted import PromptedSteps
-from debate.flow import Completion, Flow, generate
+from debate.flow import Completion, Flow, RoundEnd, generate
 from debate.store import Store
 from debate.testing import Recorder, reply_for
-from debate.types import Failure, Usage
+from debate.types import Failure, Turn, Usage
 from tests.small_flows import PROFILE, FlowEvaluator, Startable, ask, asks, debates, gathers, late, plain, scored, tasks
+
+TODAY = datetime.date(2026, 1, 31)
 
 # ---- the same results
 
@@ -204,6 +218,29 @@ def test_usage_and_seconds_reach_the_user() -> None:
     assert evaluation.usage == Usage(70, 35, 14, 7)
     assert [member.usage.calls for member in evaluation.members] == [3, 3]
     assert evaluation.seconds > 0
+
+
+@pytest.mark.parametrize("settings", [{}, {"mode": "simultaneous"}, {"candidate_order": "balanced"}])
+def test_turns_and_the_ends_of_rounds_are_told_as_they_come(settings: dict[str, Any]) -> None:
+    told: dict[str, list[Turn | RoundEnd]] = {task.id: [] for task in tasks(3)}
+    with Engine(Scripted(late(reply_for, 1)), on_turn=lambda task, news: told[task.id].append(news)) as engine:
+        found = engine.evaluate_batch(tasks(3), debates(**settings))
+    for evaluation in found:
+        news = told[evaluation.task_id]
+        debated = evaluation.members or (evaluation,)
+        turns = [(each.round, each.agent) for member in debated for each in member.transcript]
+        assert sorted((each.round, each.agent) for each in news if isinstance(each, Turn)) == sorted(turns)
+        assert isinstance(news[0], Turn) and isinstance(news[-1], RoundEnd)
+        ends = [each for each in news if isinstance(each, RoundEnd)]
+        assert sorted(end.cv for end in ends) == sorted(cv for member in debated for cv in member.cv)
+        assert [end.stop_reason for end in ends if end.stop_reason] == [member.stop_reason for member in debated]
+
+
+def test_a_display_of_turns_that_raises_changes_nothing() -> None:
+    with Engine(Scripted(reply_for)) as engine:
+        expected = plain(engine.evaluate(tasks(1)[0], debates()))
+    with Engine(Scripted(reply_for), on_turn=lambda task, news: 1 // 0) as engine:
+        assert plain(engine.evaluate(tasks(1)[0], debates())) == expected
 
 
 def test_every_completion_is_told_to_whoever_listens() -> None:
@@ -413,14 +450,17 @@ def test_a_model_that_can_be_read_out_is_asked_whatever_the_others_can(how: str)
 @pytest.mark.parametrize(
     ("how", "given", "evaluator", "error", "message"),
     [
-        ("evaluate", tasks(1)[0], "general", ConfigError, r"evaluator: .*DebateEvaluator\('general'\)"),
-        ("evaluate_batch", tasks(2), "general", ConfigError, r"DebateEvaluator\('general'\)"),
-        ("iter_evaluate", tasks(2), "general", ConfigError, r"DebateEvaluator\('general'\)"),
-        ("evaluate", tasks(1)[0], None, ConfigError, "NoneType is no evaluator"),
-        ("evaluate", "What is 2+2?", asks(1), TaskError, r"tasks.0: must be a Task, got str.*Task\(x, cand"),
+        ("evaluate", tasks(1)[0], "genral", ConfigError, "evaluator: there is neither .* 'genral'.*mean 'general'"),
+        ("evaluate_batch", tasks(2), "genral", ConfigError, "did you mean 'general'"),
+        ("evaluate_batch", tasks(2), ["general", "vlaue"], ConfigError, "did you mean 'value'"),
+        ("iter_evaluate", tasks(2), "genral", ConfigError, "did you mean 'general'"),
+        ("evaluate", tasks(1)[0], 3, ConfigError, "int is no evaluator"),
+        ("evaluate", "What is 2+2?", asks(1), TaskError, r"task: must be a Task, got str.*Task\(.*\["),
+        ("evaluate", tasks(2), asks(1), TaskError, "task: must be a Task, got list.*`evaluate_batch`"),
         ("evaluate_batch", tasks(1)[0], asks(1), TaskError, r"tasks: must be a list, got one Task.*\[ \]"),
         ("iter_evaluate", tasks(1)[0], asks(1), TaskError, "tasks: must be a list, got one Task"),
-        ("evaluate_batch", "What is 2+2?", asks(1), TaskError, "tasks: must be a list of tasks, got str"),
+        ("evaluate_batch", "What is 2+2?", asks(1), TaskError, r"tasks: must be a list of tasks, got str.*Task\("),
+        ("evaluate_batch", {"t0": tasks(1)[0]}, asks(1), TaskError, "tasks: must be a list of tasks, got dict"),
         ("iter_evaluate", "What is 2+2?", asks(1), TaskError, "tasks: must be a list of tasks, got str"),
         ("iter_evaluate", None, asks(1), TaskError, "tasks: must be a list of tasks, got NoneType"),
         ("evaluate_batch", iter(tasks(2)), asks(1), TaskError, "got list_iterator.*`iter_evaluate` takes"),
@@ -443,10 +483,48 @@ def test_a_batch_may_come_in_any_collection_that_has_an_order() -> None:
     assert [each.task_id for each in found] == ["t0", "t1", "t2"]
 
 
-@pytest.mark.parametrize("given", ["Qwen/Qwen3-8B", {"a": "Qwen/Qwen3-8B"}, Scripted, None, len])
+@pytest.mark.parametrize("given", [["Qwen/Qwen3-8B"], {"a": 3}, Scripted, None, len])
 def test_what_is_no_backend_is_refused_with_what_to_do(given: Any) -> None:
-    with pytest.raises(ConfigError, match=r"(?s)backend: must be a backend, got .*Engine\.open\('MODEL'\)"):
+    with pytest.raises(ConfigError, match=r"(?s)backend: must be a backend, got .*a model's name or folder"):
         Engine(given)
+
+
+def test_an_argument_of_a_wrong_name_is_answered_with_the_one_that_was_meant() -> None:
+    made: Any = Engine
+    with pytest.raises(TypeError, match=r"(?s)seeed: Engine has no such argument.*did you mean `seed`\?"):
+        made(Scripted(reply_for), seeed=1)
+
+
+@pytest.mark.parametrize("named", [None, "general", PROFILE, "value"])
+def test_a_name_stands_for_its_evaluator_wherever_one_is_given(named: Any) -> None:
+    made = ValueEvaluator() if named == "value" else DebateEvaluator(named or "general")
+    with Engine(Scripted(reply_for), today=TODAY) as engine:
+        expected = [plain(each) for each in engine.evaluate_batch(tasks(2), made)]
+
+        async def each_async() -> list[Any]:
+            one = await engine.aevaluate(tasks(1)[0], named)
+            return [
+                one,
+                await engine.aevaluate_batch(tasks(2), named),
+                [e async for e in engine.astream(tasks(2), named)],
+            ]
+
+        one, batch, streamed = asyncio.run(each_async())
+        found = [engine.evaluate_batch(tasks(2), named), engine.evaluate_batch(tasks(2), [named, named]), batch]
+        assert [plain(engine.evaluate(tasks(1)[0], named)), plain(one)] == expected[:1] * 2
+        assert [[plain(each) for each in several] for several in found] == [expected] * 3
+        for several in ([*engine.iter_evaluate(tasks(2), named)], streamed):
+            assert sorted([plain(each) for each in several], key=lambda each: each["task_id"]) == expected
+
+
+def test_a_named_evaluator_is_recorded_in_one_run_however_often_it_is_named(tmp_path: Path) -> None:
+    script = Recorder()
+    with Engine(Scripted(script), store=tmp_path / "s.sqlite") as engine:
+        engine.evaluate(tasks(1)[0], "general", run="mine")
+        asked = len(script.calls)
+        engine.evaluate(tasks(1)[0], DebateEvaluator("general"), run="mine")
+        engine.evaluate(tasks(1)[0], run="mine")
+    assert len(script.calls) == asked > 0
 
 
 def test_an_engine_needs_a_backend() -> None:

@@ -20,10 +20,13 @@ from debate.flow import Completion, Generate
 from debate.profiles import Component, MemorySettings, Persona, Profile
 from debate.scorers import ERRORS
 from debate.scoring.distributions import distribution_of, expectation_of
+from debate.scoring.tensor import normalize_tensor
 from debate.testing import drive
 from debate.types import (
     Failure,
+    FloatArray,
     InvalidReply,
+    Judgment,
     LabelDistribution,
     Memory,
     Scale,
@@ -309,8 +312,67 @@ def test_there_is_no_feedback_on_a_candidate_that_is_not_there(j: int) -> None:
 
 def test_balanced_feedback_holds_what_both_orders_said() -> None:
     told = judged(candidate_order="balanced").feedback(0)
-    assert told.count("- agent0: agent0 on text 0 in 0") == 2
+    assert told.count("tone 8.2 (agent0 8, agent1 8.5)") == 2
+    assert told.count("- agent0: agent0 on text 0 in 0") == 1
     assert told.count("Candidate 1 of 2") == 1
+
+
+def test_feedback_without_scores_is_the_words_alone() -> None:
+    assert judged().feedback(1, scores=False) == "- agent0: agent0 on text 1 in 0\n- agent1: agent1 on text 1 in 0"
+    nobody = debate(evaluator(rounds=1, retries=0), lambda call: "nonsense").feedback(0, scores=False)
+    assert nobody.startswith("Candidate 1 was not scored: ")
+    with pytest.raises(IndexError, match="no candidate 2"):
+        judged().feedback(2, scores=False)
+
+
+def test_feedback_says_what_agents_said_alike_once_with_all_names() -> None:
+    said = [("stern", 1.0, "dull"), ("fair", 4.0, "long"), ("kind", 9.0, "dull"), ("calm", 9.5, "")]
+    told = spoken(*[{"agent": who, "score": score, "comments": (text, "")} for who, score, text in said])
+    assert told.feedback(0, scores=False).splitlines() == ["- stern, kind: dull", "- fair: long"]
+
+
+def test_feedback_says_equal_replies_of_a_judge_once() -> None:
+    replies = [(2.0, "dull"), (7.0, "lively"), (3.0, "dull"), (3.0, "dull")]
+    samples = [Judgment(candidates=(0,), sample=n, value=value, text=text) for n, (value, text) in enumerate(replies)]
+    told = replace(failed("t", "value", 1, Failure("f", "m")), judgments=tuple(samples), scores=np.array([3.75]))
+    assert told.feedback(0).splitlines()[1:] == [
+        "- value, candidate 1: 2, value, candidate 1: 3", "  dull", "- value, candidate 1: 7", "  lively",
+    ]  # fmt: skip
+    assert told.feedback(0, scores=False) == "- value, candidate 1\n  dull\n- value, candidate 1\n  lively"
+    assert told.chain_of_thought(scores=False).split("\n\n") == [
+        "value, candidate 1\n  dull", "value, candidate 1\n  lively", *["value, candidate 1\n  the same as before"] * 2,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("order", ["shuffle", "balanced"])
+def test_the_means_by_component_come_to_the_scores(order: str) -> None:
+    weights = [1.0, 0.5, 0.25]
+    evaluation = judged(rounds=2, candidate_order=order, weights=weights)
+    means = evaluation.by_component
+    assert means is not None
+    assert means.shape == (2, 3)
+    np.testing.assert_allclose(means @ weights / sum(weights), evaluation.scores)
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    arrays(np.float64, (2, 3, 2, 2), elements=st.integers(0, 10).map(float) | st.just(NAN)),
+    st.integers(1, 3),
+)
+def test_the_means_by_component_are_missing_where_the_scores_are(tensor: FloatArray, quorum: int) -> None:
+    weights = np.array([1.0, 0.5])
+    counted = normalize_tensor(tensor, weights, "weighted_mean", quorum)
+    means = replace(judged(), tensor=tensor, scores=counted).by_component
+    assert means is not None
+    np.testing.assert_array_equal(np.isnan(means), np.isnan(counted)[:, None] | np.zeros((1, 2), dtype=bool))
+    if quorum == 2:  # more than half
+        np.testing.assert_allclose(means @ weights / weights.sum(), counted)
+
+
+def test_evaluators_without_components_have_no_means_by_component() -> None:
+    alone = failed("t", "value", 2, Failure("f", "m"))
+    assert alone.by_component is None
+    assert replace(alone, evaluator="panel", members=(judged(), alone)).by_component is None
 
 
 @pytest.mark.parametrize(
@@ -507,6 +569,20 @@ def test_the_oldest_turns_are_dropped_until_the_text_fits() -> None:
         text = evaluation.chain_of_thought(max_characters=limit)
         assert len(text) <= limit
         assert whole.endswith(text) or parts[-1].startswith(text)
+
+
+def test_a_chain_of_thought_says_the_same_words_once() -> None:
+    said = {"overall": "One is better.", "comments": ("dull", "lively")}
+    evaluation = spoken(
+        {"agent": "a", **said}, {"agent": "b", **said}, {"agent": "a", "round": 1, **said, "comments": ("dull", "dull")}
+    )
+    assert evaluation.chain_of_thought(scores=False).split("\n\n") == [
+        "a (round 1): One is better.\n- Candidate 1: dull\n- Candidate 2: lively",
+        "b (round 1): the same as a\n- Candidate 1: the same as a\n- Candidate 2: the same as a",
+        "a (round 2): the same as before\n- Candidate 1: the same as before\n- Candidate 2: dull",
+    ]
+    last = evaluation.chain_of_thought(scores=False, max_characters=70)
+    assert last == "a (round 2): One is better.\n- Candidate 1: dull\n- Candidate 2: dull"
 
 
 def test_a_failed_turn_says_nothing() -> None:

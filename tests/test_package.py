@@ -18,6 +18,7 @@ PACKAGE = Path(debate.__file__).parent
 HEAVY = {"vllm", "torch", "chromadb", "sqlalchemy", "transformers"}
 
 LAYERS = (
+    {"tasks"},
     {"concurrency", "scoring", "net", "sql", "templates"},
     {"parsing", "statistics"},
     {"scorers"},
@@ -201,8 +202,8 @@ def test_few_modules_stand_at_the_root_of_the_package() -> None:
     assert len([path for path in PACKAGE.glob("*.py")]) <= 20
 
 
-def test_there_are_fewer_than_260_files() -> None:
-    assert len(sources()) < 260
+def test_there_are_fewer_than_270_files() -> None:
+    assert len(sources()) < 270
 
 
 @pytest.mark.parametrize("path", sources(), ids=lambda path: str(path.relative_to(PACKAGE)))

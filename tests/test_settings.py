@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from inspect import signature
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
 import numpy as np
 import pytest
 
+from debate import DebateEvaluator, Sampling
 from debate.errors import ConfigError
 from debate.settings import (
     REQUIRED,
@@ -248,3 +250,21 @@ def test_a_docstring_lists_every_setting_with_what_is_expected_and_the_default()
         "    folder: Where it is. (default None)",
         "    part: A part of it.",
     ]
+
+
+def test_an_argument_of_a_wrong_name_is_a_type_error_with_the_name_that_was_meant() -> None:
+    made: Any = DebateEvaluator
+    with pytest.raises(TypeError, match=r"(?s)round: DebateEvaluator has no such argument.*did you mean `rounds`\?"):
+        made("general", round=2)
+    with pytest.raises(ConfigError, match="did you mean `rounds`"):
+        replace(DebateEvaluator("general"), round=2)
+
+
+def test_an_argument_that_is_near_none_is_answered_with_all_of_them() -> None:
+    made: Any = Sampling
+    with pytest.raises(TypeError, match=r"(?s)xyz: Sampling has no such argument.*it has temperature, "):
+        made(xyz=1)
+
+
+def test_what_a_class_takes_is_still_told_by_its_signature() -> None:
+    assert [*signature(Sampling).parameters][:2] == ["temperature", "top_p"]

@@ -93,7 +93,7 @@ def backends_by_name(given: Backend | Mapping[str, Backend]) -> dict[str, Backen
     for each in (found := list(cast("Mapping[str, Any]", given).values()) if isinstance(given, Mapping) else [given]):
         if isinstance(each, type) or not all(hasattr(each, name) for name in ("model", "start", "generate", "aclose")):
             what = repr(each) if isinstance(each, str | type) else type(each).__name__
-            hint = "Engine(VLLM('MODEL')), or Engine.open('MODEL') for short; others are in debate.backends"
+            hint = "give a model's name or folder, or 'built-in'; or make one: debate.backends has several"
             raise ConfigError(f"must be a backend, got {what}", field="backend", hint=hint)
     if not found:
         raise ConfigError("needs at least one backend", field="backend")

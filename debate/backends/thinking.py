@@ -47,7 +47,7 @@ class ThinkingSettings:
     )
 
     def __post_init__(self) -> None:
-        word: object = self.thinking
+        word: Any = self.thinking
         if isinstance(word, bool):
             object.__setattr__(self, "thinking", "on" if word else "off")
         check_settings(self)

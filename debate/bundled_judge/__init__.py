@@ -1,9 +1,9 @@
 """The bundled judge: a small trained model that runs anywhere, with no GPU, no account and no download.
 
-    from debate import Engine, Task, bundled_judge
+    from debate import Engine, Task
 
-    with Engine(bundled_judge.backend()) as engine:
-        evaluation = engine.evaluate(Task("17+25?", ["It is 41.", "42.", "Maybe 42?", "40"]), bundled_judge.evaluator())
+    with Engine("built-in") as engine:
+        evaluation = engine.evaluate(Task("17+25?", ["It is 41.", "42.", "Maybe 42?", "40"]))
 
 It judges one narrow world (two to six candidates; sums, differences, the largest of some numbers, sorting, and sums of
 names whose numbers its agents' memories hold) and abstains outside of it: see `model/MODEL_CARD.md`. It is there to try
@@ -17,12 +17,12 @@ is written, or which code is trusted.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import Field, ValidationError
 
+from debate.backends.vllm.backend import BUILT_IN
 from debate.errors import ConfigError
 from debate.yaml_files import FileModel, as_input_error, read_yaml
 
@@ -30,10 +30,17 @@ if TYPE_CHECKING:
     from debate.backends import VLLM
     from debate.evaluators.debate.evaluator import DebateEvaluator
 
-__all__ = ["BUILT_IN", "backend", "evaluator", "model_folder", "model_path", "settings_of", "with_model_defaults"]
+__all__ = [
+    "BUILT_IN",
+    "backend",
+    "demo_tasks",
+    "evaluator",
+    "model_folder",
+    "model_path",
+    "settings_of",
+    "with_model_defaults",
+]
 
-BUILT_IN = "built-in"
-"""The model's name, for `--model` and in a file of settings."""
 FILE = "debate.yaml"
 """In a model's folder: how debates with it are prompted, and how vLLM loads it."""
 
@@ -65,30 +72,22 @@ def model_path() -> Path:
     return Path(__file__).parent / "model"
 
 
+def demo_tasks() -> Path:
+    """The eval set of `debate demo`: questions of the judge's world, some of which no agent can answer alone."""
+    return Path(__file__).parent / "demo_tasks.jsonl"
+
+
 def model_folder(model: str | Path) -> str:
     """A model as a backend takes it: the bundled judge's folder for its name, everything else unchanged."""
     return str(model_path() if str(model) == BUILT_IN else model)
-
-
-def refuse_misspelled(model: str | Path) -> None:
-    """Refuse a name that is nearly the bundled judge's before a hub is asked for it.
-
-    Raises:
-        ConfigError: with the name that was meant.
-    """
-    name = str(model)
-    is_near = bool(get_close_matches(name.lower(), [BUILT_IN], cutoff=0.8)) and name != BUILT_IN
-    if is_near and not Path(name).exists():
-        raise ConfigError(f"there is no model {name!r}", field="model", hint=f"did you mean {BUILT_IN!r}?")
 
 
 def settings_of(model: str | Path) -> dict[str, Any]:
     """The settings that a model's folder asks for; none where it has no `debate.yaml` or is no folder.
 
     Raises:
-        ConfigError: for a file that holds anything else, with line and key; or as `refuse_misspelled`.
+        ConfigError: for a file that holds anything else, with line and key.
     """
-    refuse_misspelled(model)
     file = Path(model_folder(model)) / FILE
     if not file.is_file():
         return {}
@@ -114,10 +113,10 @@ def with_model_defaults(model: str | Path, given: Mapping[str, Any], *, is_debat
 
 
 def backend(model: str | Path = BUILT_IN, **engine_args: Any) -> VLLM:
-    """The judge on vLLM, with `engine_args` and those that its folder asks for."""
+    """The judge, or another model, on vLLM, with `engine_args` and those that its folder asks for."""
     from debate.backends import VLLM
 
-    return VLLM(model_folder(model), **with_model_defaults(model, {"engine_args": engine_args})["engine_args"])
+    return VLLM(model_folder(model), **with_model_defaults(model, {"engine_args": engine_args}).get("engine_args", {}))
 
 
 def evaluator(model: str | Path = BUILT_IN, **settings: Any) -> DebateEvaluator:

@@ -19,8 +19,8 @@ from debate.cli.streams import lasting_output
 from debate.errors import BackendError, BudgetExceededError, DebateError, InputError, RunLockedError, StoreError
 
 COMMAND_GROUPS = {
-    "Run": ("run", "resume", "control", "workers", "fleet"),
-    "Look": ("show", "export"),
+    "Run": ("ask", "demo", "run", "resume", "control", "workers", "fleet"),
+    "Look": ("check", "show", "export"),
     "Judge the judge": ("agree", "compare", "label", "align", "fit", "stopping"),
     "Serve and set up": ("serve", "profiles", "doctor", "cache", "memory"),
 }

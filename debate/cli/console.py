@@ -7,6 +7,7 @@ the writing direction, or be invisible. All output goes through the console of `
 from __future__ import annotations
 
 import io
+import json
 import logging
 import re
 import sys
@@ -95,6 +96,15 @@ def say(*lines: str, err: bool = False) -> None:
     """Print lines of any origin, each as one line of any length."""
     for each in lines:
         open_console(stderr=err).print(Text(escape_controls(each)), soft_wrap=True)
+
+
+def say_json(text: str) -> None:
+    """Print JSON as one line. What is no visible character stands as JSON's own escape, so that it can be read back."""
+    say("".join(_json_escape(each) if ord(each) in _ONE_LINE else each for each in text))
+
+
+def _json_escape(character: str) -> str:
+    return "\\u007f" if character == "\x7f" else json.dumps(character)[1:-1]
 
 
 class LogLines(logging.Handler):

@@ -124,11 +124,10 @@ def diagnose(model: str | None) -> Diagnosis:
 
 def _model_fault(model: str) -> str | None:
     from debate.backends.vllm.backend import check_model
-    from debate.bundled_judge import model_folder, refuse_misspelled
+    from debate.bundled_judge import model_folder
     from debate.errors import ConfigError
 
     try:
-        refuse_misspelled(model)
         check_model(model_folder(model))
     except ConfigError as error:
         return str(error).removeprefix("model: ").replace("\n  ", "; ")

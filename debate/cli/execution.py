@@ -19,8 +19,10 @@ import typer
 from debate.backends import Backend
 from debate.cli import DONE, DONE_WITH_FAILURES, INTERRUPTED
 from debate.cli.console import escape_controls, say
+from debate.cli.doctor import can_find
 from debate.config.settings import ModelSettings, RunSettings, asks_models
 from debate.dataset.evalset import EvalSet
+from debate.dataset.several import EvalSets
 from debate.errors import ConfigError
 from debate.evaluators.base import Evaluator
 from debate.jobs.run_directory import PASSWORD, RunDirectory
@@ -37,7 +39,7 @@ def execute(
     settings: RunSettings,
     folder: Path,
     *,
-    evalset: EvalSet | None,
+    evalset: EvalSet | EvalSets | None,
     retry_failed: bool,
     fork: bool,
     prepare: bool = False,
@@ -84,6 +86,20 @@ def execute(
         return max(code, _exit_code(totals))
 
 
+def require_vllm(settings: RunSettings) -> None:
+    """Refuse settings whose model would run on vLLM in this process where vLLM is not installed.
+
+    Raises:
+        ConfigError: with what to install, or what else to give.
+    """
+    if settings.backend in _IN_PROCESS and not can_find("vllm"):
+        hint = (
+            "pip install 'debate-eval[gpu]', or 'debate-eval[cpu]' where there is no GPU; a model behind a server "
+            "needs neither: --backend openai --base-url URL --model M"
+        )
+        raise ConfigError(f"{settings.backend} needs vLLM, which is not installed", field="backend", hint=hint)
+
+
 def make_control(run: RunDirectory, opened: Opened, model: str = "", *, retry_failed: bool = False) -> int:
     """Make or continue the control of a run, and return the exit code.
 
@@ -118,6 +134,25 @@ class Opened:
         if trust is not None:
             trust.check_servers(settings, backends)
         return cls(settings, evaluator, backends)
+
+    @classmethod
+    def to_ask(cls, settings: RunSettings) -> Opened:
+        """Those of the settings, for an engine that is started at once and records nothing.
+
+        Raises:
+            ConfigError: as `require_vllm`, and for settings that cannot work.
+        """
+        evaluator = settings.make_evaluator()
+        backends = settings.open_backends(evaluator)
+        made = cls(settings, evaluator, backends)
+        if made.loads:
+            require_vllm(settings)
+        return made
+
+    @property
+    def loads(self) -> bool:
+        """Whether a model is loaded in this process, which takes its time."""
+        return self.settings.backend in _IN_PROCESS and asks_models(self.evaluator)
 
     @property
     def model(self) -> str:

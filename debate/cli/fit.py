@@ -72,8 +72,9 @@ def _write(found: Fitted, run: JudgedRun, out: Path, *, force: bool) -> None:
     if not kept:
         say("The run was begun in Python: give its evaluator these settings there.", err=True)
         return
-    evalset = str((directory.evalset or {}).get("path", "EVALSET"))
-    command = ["debate", "run", evalset, "--config", str(out), "--out", str(directory.path)]
+    about = directory.evalset or {}
+    evalsets = [str(path) for path in (about.get("path", "EVALSET"), *about.get("more", ()))]
+    command = ["debate", "run", *evalsets, "--config", str(out), "--out", str(directory.path)]
     say("This makes the run's results anew, without a call:", f"  {shlex.join(command)}", err=True)
 
 
@@ -105,6 +106,8 @@ def _facts(found: Fitted, run: JudgedRun) -> list[str]:
     texts = [f"Fitted to {goal} of {found.labeled:,} labeled tasks of {found.tasks:,}, in {found.folds} folds."]
     if found.unscored:
         texts.append(f"{found.unscored:,} more are left out: a candidate of theirs has no score.")
+    if found.own_components:
+        texts.append(f"{found.own_components:,} more are left out: they have components of their own.")
     texts += unjoined(run.unknown_labels)
     return texts
 

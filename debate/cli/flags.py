@@ -25,10 +25,13 @@ class WithFlags:
     The flags are made when the command's signature is asked for: the settings load slowly.
     """
 
-    def __init__(self, command: Command, names: Collection[str], *, serves: bool = False) -> None:
+    def __init__(
+        self, command: Command, names: Collection[str], without: Collection[str] = (), *, serves: bool = False
+    ) -> None:
         self.__name__, self.__doc__ = command.__name__, command.__doc__
         self._command = command
         self._names = names
+        self._without = without
         self._serves = serves
 
     def __call__(self, **arguments: Any) -> None:
@@ -41,7 +44,8 @@ class WithFlags:
         from debate.config.settings import RunSettings, ServeSettings, settings_table
 
         rows = settings_table(ServeSettings if self._serves else RunSettings)
-        return [row for row in rows if row.panel == "Server" or not self._names or row.name in self._names]
+        wanted = [row for row in rows if row.panel == "Server" or not self._names or row.name in self._names]
+        return [row for row in wanted if row.name not in self._without]
 
     @cached_property
     def __signature__(self) -> inspect.Signature:
@@ -57,13 +61,14 @@ class WithFlags:
         return {each.name: each.annotation for each in self.__signature__.parameters.values()}
 
 
-def settings_flags(*names: str, serves: bool = False) -> Callable[[Command], WithFlags]:
+def settings_flags(*names: str, without: Collection[str] = (), serves: bool = False) -> Callable[[Command], WithFlags]:
     """Decorate a command: see `WithFlags`.
 
     names: of the settings; all without any.
+    without: names of settings that the command has no use for.
     serves: whether the settings of a server have flags too.
     """
-    return lambda command: WithFlags(command, names, serves=serves)
+    return lambda command: WithFlags(command, names, without, serves=serves)
 
 
 def _option(row: SettingRow) -> Any:

@@ -166,7 +166,7 @@ def _answered(item: Item, title: str, rating: Rating | None) -> dict[str, Any] |
         return places if isinstance(places, str) else best_of(item, places)
     scores: dict[str, list[float | None]] = {}
     say(f"For each component {n} numbers, in this order (- for none); or s skip, b back, v view in a pager, q stop.")
-    for name in rating.components:
+    for name in item.components or rating.components:
         given = _typed(f"{name}, {rating.range} > ", partial(_numbers, n=n, rating=rating), view)
         if isinstance(given, str):
             return given

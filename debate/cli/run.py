@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from debate.cli.evalsets import EVALSETS
 from debate.cli.flags import settings_flags
 
 _FORK = "Begin a new run beside --out, which keeps those of its answers whose prompts are the same."
@@ -21,7 +22,7 @@ _PREPARE = "Only write the run down, without a model; `debate resume FOLDER`, on
 
 @settings_flags()
 def run(
-    evalset: Annotated[Path, typer.Argument(help="Eval set: JSON lines, CSV, parquet, or another of --format.")],
+    evalsets: Annotated[list[Path], typer.Argument(help=EVALSETS, metavar="EVALSET...")],
     config: Annotated[
         Path | None, typer.Option(help="YAML file of settings; flags override it.", rich_help_panel="Run")
     ] = None,
@@ -33,7 +34,7 @@ def run(
     control: Annotated[bool, typer.Option("--control", help=_CONTROL, rich_help_panel="Run")] = False,
     **flags: Any,
 ) -> None:
-    """Evaluate every task of an eval set, all at once, and record every answer as it comes.
+    """Evaluate every task of one eval set or several, all at once, and record every answer as it comes.
 
     The same command again continues where it stopped, however it stopped: a recorded answer is never asked for again.
     With other weights, thresholds or rounds, results are computed anew from what is recorded, and only what is missing
@@ -43,17 +44,16 @@ def run(
 
     Example: debate run tasks.jsonl --model meta-llama/Llama-3.1-8B-Instruct --rounds 2 --out runs/first
     """
+    from debate.cli.evalsets import named_evalset
     from debate.cli.execution import execute
     from debate.config.settings import RunSettings
-    from debate.dataset.evalset import EvalSet
     from debate.errors import ConfigError
 
     if control and prepare:
         hint = "`debate control FOLDER` makes it when there are debates"
         raise ConfigError("--prepare holds no debates that there could be a control of", field="--control", hint=hint)
     settings = RunSettings.read(config, flags)
-    folder = settings.out or Path("runs") / evalset.stem
-    tasks = EvalSet(evalset, settings.limit, settings.format, settings.answers, settings.columns)
+    tasks, folder = named_evalset(evalsets, settings)
     code = execute(
         settings, folder, evalset=tasks, retry_failed=retry_failed, fork=fork, prepare=prepare, control=control
     )

@@ -5,79 +5,36 @@ Reads the results back from the run's store, so that it says the same of a run t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Mapping
 from typing import cast
 
 from rich.table import Table
 
-from debate.cli.console import escape_controls, line, name, open_console, table
+from debate.cli.console import escape_controls, open_console
+from debate.cli.listing import MOST_ROWS, Listing, listed_rows, tasks_as_rows
 from debate.cli.progress import Progress, cached_share
-from debate.cli.render_debate import chosen, row_style
-from debate.evaluation import Evaluation, top_of_scale
 from debate.jobs.run_directory import RunDirectory
 from debate.scoring.reducers import step_accuracy
 from debate.statistics import Accuracy
 from debate.store import StoredRun
 from debate.store.queries import Totals
-from debate.store.serialization import group_of
-from debate.types import Task
-
-MAX_ROWS = 50
 
 
 def print_summary(folder: RunDirectory, totals: Totals, progress: Progress) -> None:
-    """Print it to stdout."""
-    rows = table("task", "selected", "best", "scores", "CV", "rounds", "stopped")
-    rows.padding, rows.pad_edge = (0, 0), False
-    rows.columns[0].overflow = "fold"
-    for column in rows.columns[1:]:
-        column.no_wrap = True
+    """Print it to stdout: what it came to first, then the tasks, the wrong ones before the others."""
     with folder.open_store() as store:
         record = store.read(folder.name)
-        for group, found in _by_group(islice(record.results(), MAX_ROWS)):
-            if group is not None:
-                rows.add_section()
-                rows.add_row(name(f"- {group}"))
-            for task, evaluation in found:
-                cells = map(line, _row(evaluation, task.best))
-                rows.add_row(name(evaluation.task_id), *cells, style=row_style(evaluation, task.best))
+        worst = record.standings(worst=MOST_ROWS)
         groups, first_errors = record.accuracy_by_group(), _first_errors(record)
+        rows = listed_rows(Listing().arranged(worst, groups), record.results)
     console = open_console()
-    console.print(rows)
-    if (more := totals.n_evaluated - MAX_ROWS) > 0:
-        console.print(f"... and {more} more: debate show {escape_controls(str(folder.path))} --list")
-    console.print()
     console.print(_facts(totals, groups, first_errors, folder, progress))
-
-
-_STOPPED = {
-    "converged": "agreed",
-    "stop_rule": "rule",
-    "max_rounds": "rounds",
-    "token_budget": "budget",
-    "time_budget": "time",
-}
-"""Stop reasons, short enough for 80 columns."""
-
-
-def _by_group(results: Iterable[tuple[Task, Evaluation]]) -> Iterator[tuple[object, list[tuple[Task, Evaluation]]]]:
-    """The results by group, in the order in which the groups come; all of them under None where no task names one."""
-    found: dict[object, list[tuple[Task, Evaluation]]] = {}
-    for task, evaluation in results:
-        found.setdefault(group_of(task.metadata), []).append((task, evaluation))
-    if found.keys() != {None}:
-        found = {group or "no group": each for group, each in found.items()}
-    yield from found.items()
-
-
-def _row(evaluation: Evaluation, best: Sequence[int]) -> tuple[str, ...]:
-    selected, known = chosen(evaluation), ",".join(str(j + 1) for j in best)
-    scores = " ".join("-" if score != score else f"{score:.1f}" for score in evaluation.scores.tolist())
-    scores += top_of_scale(evaluation)
-    cv = f"{evaluation.cv[-1]:.2f}" if evaluation.cv and evaluation.cv[-1] == evaluation.cv[-1] else "-"
-    stopped = evaluation.stop_reason or evaluation.status
-    return selected, known, scores, cv, str(evaluation.rounds_run), _STOPPED.get(stopped, stopped)
+    if rows:
+        console.print()
+        for part in tasks_as_rows(rows, console.width):
+            console.print(part)
+    if (more := totals.n_evaluated - len(rows)) > 0:
+        console.print(f"... and {more:,} more: debate show {escape_controls(str(folder.path))} --list")
 
 
 def _first_errors(record: StoredRun) -> str | None:

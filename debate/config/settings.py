@@ -35,6 +35,8 @@ _SHARED = {"templates", "selection", "softmax_temperature", "retries", "ties", "
 """Settings of a debate that other evaluators have too; one that does not have it says so."""
 _SAMPLING = {{"max_tokens": "reply_tokens"}.get(each.name, each.name): each for each in declarations(Sampling)}
 """The settings of `Sampling` by their names here; `max_tokens` is the run's budget."""
+_OF_SERVERS = ("base_url", "rpm", "tpm")
+"""Settings of a model that are parameters of a server's backend."""
 _GROUPS = ("members", "reserves", "judges")
 """Parameters that hold further evaluators by name."""
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
@@ -91,7 +93,8 @@ _THINKING = {each.name: each for each in declarations(ThinkingSettings)}
 def _of_thinking(name: str, flag: str | None = None, *, may_change: bool = False) -> Any:
     """A setting of a model as `ThinkingSettings` declares it; None leaves it to the backend."""
     declared = _THINKING[name]
-    return _setting(None, declared.help, "Engine", flag=flag, may_change=may_change, **declared.bounds)
+    about: dict[str, Any] = {"flag": flag, "may_change": may_change, **declared.bounds}
+    return _setting(None, declared.help, "Engine", **about)
 
 
 def _on_or_off(value: Any) -> Any:
@@ -113,6 +116,20 @@ class ModelSettings(BaseModel):
     thinking: Annotated[Thinking | None, BeforeValidator(_on_or_off)] = _of_thinking("thinking")
     thinking_tokens: int | None = _of_thinking("thinking_tokens", may_change=True)
     chat_template_kwargs: dict[str, Any] | None = _of_thinking("chat_template_kwargs", "--chat-template-kwarg")
+    rpm: int | None = _setting(
+        None,
+        "Most requests per minute that this process sends the server, retries included.",
+        "Engine",
+        may_change=True,
+        ge=1,
+    )
+    tpm: int | None = _setting(
+        None,
+        "Most tokens per minute, of prompts and replies, that this process asks the server for.",
+        "Engine",
+        may_change=True,
+        ge=1,
+    )
 
     def open_backend(self, name: str | None = None) -> Backend:
         """The backend, not yet started.
@@ -128,18 +145,21 @@ class ModelSettings(BaseModel):
         make = found if inspect.isclass(found) else Scripted
         given = {**self.engine_args, **({} if make is found else {"fn": found})}
         parameters = inspect.signature(make).parameters
-        if self.base_url is not None:
-            if "base_url" not in parameters:
-                raise ConfigError("goes with the backend of a server", field="base_url", hint=SERVERS)
-            given["base_url"] = self.base_url
+        for setting in _OF_SERVERS:
+            if (value := getattr(self, setting)) is None:
+                continue
+            if setting not in parameters:
+                takes = SERVERS if setting == "base_url" else "openai and ollama have such limits"
+                raise ConfigError("goes with the backend of a server", field=setting, hint=takes)
+            given[setting] = value
         given |= self._of_thinking(parameters)
         model = self.model or name
         if model is not None and "model" in parameters:
             given["model"] = model_folder(model)
         elif "model" in parameters and parameters["model"].default is inspect.Parameter.empty:
             hint = (
-                "pass --model NAME, --model FOLDER or --model built-in (a small judge of small sums), or set "
-                "DEBATE_MODEL; `debate doctor` says what would run"
+                "--model built-in is a small judge of small sums, --model NAME or FOLDER runs on vLLM here, and "
+                "--backend openai --base-url URL --model M asks a server; `debate doctor` says what would run here"
             )
             raise ConfigError("no model was given", field="model", hint=hint)
         return cast("Backend", construct(make, given, self.backend, "engine_args"))
@@ -162,6 +182,9 @@ class _RunLevel(ModelSettings):
     format: str | None = _setting(None, f"Format of the eval set, where its keys do not tell: {FORMATS.names()}.")
     answers: tuple[Path, ...] = _setting((), "A further file of candidates, one per model.")
     columns: dict[str, str] = _setting({}, "Columns of a table: x=COLUMN, candidates=FIRST,SECOND.", flag="--column")
+    prefix_ids: bool = _setting(
+        False, "Put the name of its file before the id of a task, NAME/ID: for several eval sets that share ids."
+    )
     out: Path | None = _setting(None, "Folder of the run; runs/NAME-OF-EVALSET by default.")
     store: str | None = _setting(
         None,

@@ -69,12 +69,14 @@ def located_task(
     context: Sequence[str] = (),
     reference: str | None = None,
     *,
+    components: Any = (),
     best: Any = None,
     best_key: str = "best",
     under: str = "",
 ) -> LocatedTask:
     """The task of a record.
 
+    components: the task's own, as `Task` takes them.
     metadata: as JSON can hold it; its `best` is the label, which may be given as `best` instead.
     best_key: the key of the record that holds the label, for messages.
     under: the key of the record that holds the metadata; empty when the record itself does.
@@ -85,7 +87,7 @@ def located_task(
     prefix = f"{under}." if under else ""
     _check_metadata(record, metadata or {}, prefix)
     try:
-        task = Task(x, candidates, id, context, metadata, reference, best=best)
+        task = Task(x, candidates, id, context, metadata, reference, best=best, components=components)
         labels_of(task.metadata, [(each.id, each.generator) for each in task.candidates])
     except TaskError as error:
         name = error.field or ""

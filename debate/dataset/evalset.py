@@ -55,6 +55,11 @@ class EvalSet:
             if name not in NAMES:
                 raise ConfigError(f"{name!r} cannot be named", field="columns", hint=f"{', '.join(NAMES)} can")
 
+    @property
+    def recorded(self) -> dict[str, str]:
+        """What a run's folder says of it."""
+        return {"path": str(self.path)}
+
     def read(self) -> Reading:
         """Begin a pass over the files.
 
@@ -92,7 +97,7 @@ class Reading:
         for path in (evalset.path, *evalset.answers):
             # os.path has no exceptions: who may not look at a path is told so when it is opened.
             if os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)):
-                hint = "save it to a file first"
+                hint = "pipe it into standard input, which `debate run -` reads and keeps, or save it to a file"
                 raise TaskError("is not a regular file, so it can be read only once", file=path, hint=hint)
         self._file = RecordFile(evalset.file)
         self._files = [self._file]
@@ -119,6 +124,16 @@ class Reading:
         for file in (self._file, *self.further):
             found.update(file.digest())
         return found.hexdigest()
+
+    @property
+    def parts(self) -> list[Reading]:
+        """The readings that it is made of: itself."""
+        return [self]
+
+    @property
+    def file(self) -> Path:
+        """The file that is read: the eval set's own, or the questions in an MT-bench folder."""
+        return self._file.path
 
     @cached_property
     def format_name(self) -> str:

@@ -47,6 +47,7 @@ class _Task(FileModel):
     candidates: list[Annotated[_Candidate, BeforeValidator(_as_candidate)]] = Field(min_length=1)
     context: list[Text] | None = None
     reference: Text | None = None
+    components: Any = None
     best: Any = None
     metadata: dict[str, Any] | None = None
 
@@ -54,14 +55,15 @@ class _Task(FileModel):
 def native_jsonl(records: Iterator[Record]) -> Iterator[LocatedTask]:
     """`x` (text) and `candidates` (texts, or mappings of `text`, `id`, `generator`, `metadata`).
 
-    A record may have an `id` (text, unique), `context` (texts), a `reference` (text), a label `best` and `metadata`,
-    too; null is as good as a key left out.
+    A record may have an `id` (text, unique), `context` (texts), a `reference` (text), `components` (mappings of `name`,
+    `description` and perhaps `weight`), a label `best` and `metadata`, too; null is as good as a key left out.
     """
     for record in records:
         given = _checked(record)
         candidates = [Candidate(each.text, each.id, each.generator, each.metadata or {}) for each in given.candidates]
         about = (given.id, given.metadata, given.context or (), given.reference)
-        yield located_task(record, given.x, candidates, *about, best=given.best, under="metadata")
+        own = given.components or ()
+        yield located_task(record, given.x, candidates, *about, components=own, best=given.best, under="metadata")
 
 
 def _checked(record: Record) -> _Task:

@@ -10,14 +10,15 @@ from debate.dataset.build import Format, LocatedTask, located_task
 from debate.dataset.labels import LABELS
 from debate.dataset.records import Record
 
-NAMES = ("x", "id", "best", "context", "reference", "candidates")
+NAMES = ("x", "id", "best", "context", "reference", "components", "candidates")
 """What a column can be."""
 _SEVERAL = re.compile(r"(candidate|response|output)_?(\d+|[a-z])", re.IGNORECASE)
 _CONFUSED = "name the columns: --column candidates=FIRST,SECOND"
 
 
 def table(rows: Iterator[Record], columns: Mapping[str, str]) -> Iterator[LocatedTask]:
-    """Rows with `x` and candidates, and where they are there `id`, `best` (the label), `context` and `reference`.
+    """Rows with `x` and candidates, and where they are there `id`, `best` (the label), `context`, `reference` and
+    `components` (the task's own: a list of mappings, in CSV as JSON).
 
     Candidates stand in a column `candidates` (a list, in CSV as JSON), or in several, in the order of their numbers or
     letters: `candidate_1`, ..., `response_a`, ... Of numbered columns the last ones may be empty, where a task has
@@ -39,6 +40,7 @@ def table(rows: Iterator[Record], columns: Mapping[str, str]) -> Iterator[Locate
             metadata,
             _context(row, named["context"]),
             row.optional_text(named["reference"]),
+            components=row.cell(named["components"]) or (),
             best=row.cell(named["best"]),
             best_key=named["best"],
         )

@@ -127,7 +127,7 @@ class CrossEvaluator(EnsembleEvaluator):
 def _part(task: Task, indices: Sequence[int]) -> Task:
     """The task with some of its candidates, without the label, whose indices are those of all."""
     metadata = {key: value for key, value in task.metadata.items() if key != "best"}
-    return Task(task.x, [task.candidates[j] for j in indices], task.id, task.context, metadata, task.reference)
+    return task.with_candidates([task.candidates[j] for j in indices], metadata)
 
 
 def _mean(matrix: FloatArray) -> FloatArray:

@@ -62,6 +62,11 @@ class Debated:
         about = (record.identity, record.context.today, record.started_at)
         return cls(run.path, run.name, *about, tuple(tasks), rounds_of, n_tasks)
 
+    @property
+    def recorded(self) -> dict[str, str]:
+        """What the control's folder says of it."""
+        return {"path": str(self.path)}
+
     def read(self) -> Self:
         """Begin a pass over the tasks."""
         return self

@@ -28,17 +28,17 @@ from debate.backends.scripted import Scripted
 from debate.config.settings import RunSettings
 from debate.dataset.build import LocatedTask
 from debate.dataset.evalset import EvalSet
+from debate.dataset.several import EvalSets
 from debate.engine import Engine
-from debate.errors import BackendUnavailableError, ConfigError, InputError, StoreError, TaskError
+from debate.errors import BackendUnavailableError, ConfigError, InputError, StoreError
 from debate.evaluation import Evaluation
-from debate.evaluators.base import Evaluator, check_task
-from debate.evaluators.debate import DebateEvaluator
-from debate.evaluators.vote import VoteEvaluator
+from debate.evaluators.base import Evaluator
 from debate.flow import Completion
 from debate.jobs.claimed import ClaimedTasks
 from debate.jobs.debated import Debated
 from debate.jobs.results import ResultsFile, ResultsInUseError
 from debate.jobs.run_directory import RunDirectory
+from debate.jobs.survey import check_located, remarks
 from debate.runtime.limits import Budget
 from debate.runtime.run_registry import settings_digest
 from debate.runtime.runner import Retriever, Runner
@@ -46,7 +46,6 @@ from debate.sql.connect import normalize_url, sqlite_file, without_password
 from debate.store import Store, StoredRun
 from debate.store.queries import Totals
 from debate.store.workers import Others
-from debate.types import Task
 
 _FIRST_WAIT = 1.0
 _REPORT_SECONDS = 2.0
@@ -93,7 +92,7 @@ class Run:
         prepare: stop before anything is evaluated: the eval set is read, and the run written down.
     """
 
-    evalset: EvalSet | Debated | None
+    evalset: EvalSet | EvalSets | Debated | None
     folder: Path
     evaluator: Evaluator
     settings: RunSettings = field(default_factory=RunSettings)
@@ -168,7 +167,7 @@ class Run:
             found = RunDirectory.existing(self.folder).fork(self.settings.run)
             watcher.note(f"this run goes on as {found.path}")
         folder = found or RunDirectory.new(self.folder, store, self.settings.run)
-        about = folder.evalset if self.evalset is None else {"path": str(self.evalset.path)}
+        about = folder.evalset if self.evalset is None else self.evalset.recorded
         store, is_given = store or folder.store, folder.is_store_given or store is not None  # it may hold a password
         # What one session of a run is told besides, as by `debate resume`, is not what the run was begun with.
         recorded = folder.settings if self.evalset is None else None
@@ -246,12 +245,8 @@ class _Session:
     def _checked(self, tasks: Iterable[LocatedTask]) -> Iterator[LocatedTask]:
         """The tasks; one that the evaluator cannot evaluate is an error with its place."""
         for located in tasks:
-            try:
-                check_task([self.run.evaluator], located.task)
-            except TaskError as error:
-                where, line = located.file, located.line
-                raise TaskError(error.problem, file=where, line=line, field=error.field, hint=error.hint) from None
-            for remark in _remarks(located.task, self.run.evaluator):
+            check_located([self.run.evaluator], located)
+            for remark in remarks(located.task, self.run.evaluator):
                 self.remarks.setdefault(remark, []).append(f"{located.file}:{located.line}")
             yield located
 
@@ -395,15 +390,6 @@ class _Session:
             now, before = future.result(), self.others_before
             self.budget.others = now.tokens
             self.watcher.shared(replace(now, tasks=now.tasks - before.tasks))
-
-
-def _remarks(task: Task, evaluator: Evaluator) -> Iterator[str]:
-    """What is probably a mistake in a task that can be evaluated."""
-    texts = [candidate.text for candidate in task.candidates]
-    if len(set(texts)) < len(texts):
-        yield "the same candidate stands twice"
-    if len(texts) == 1 and isinstance(evaluator, DebateEvaluator | VoteEvaluator):
-        yield "one candidate stands alone, so that there is nothing to compare,"
 
 
 def run_identity(evaluator: Evaluator, backends: Mapping[str, Backend], memory: str | None) -> dict[str, Any]:

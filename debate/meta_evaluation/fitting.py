@@ -117,6 +117,7 @@ class Fitted:
             agents scored.
         calibration: of the probability under the weights that are proposed; None below 10 tasks with a winner and a
             label that names the right ones.
+        own_components: labeled tasks with components of their own, which share no weights and are left out.
     """
 
     tasks: int
@@ -127,6 +128,7 @@ class Fitted:
     components: Weights
     agents: Weights | None
     calibration: Calibration | None
+    own_components: int = 0
 
     @property
     def is_better(self) -> bool:
@@ -179,10 +181,13 @@ def fit(run: JudgedRun, folds: int = 5, seed: int = 0, *, force: bool = False) -
         raise InputError("holds no debates, whose weights could be fitted", file=run.directory.path)
     measure: Measure = "scores" if _are_scores(run.tasks) else "pairs"
     labeled = [task for task in run.tasks if _says_something(task, measure)]
-    kept = [task for task in labeled if not np.isnan(task.scores).any()]
+    alike = [task for task in labeled if not task.own_weights]
+    kept = [task for task in alike if not np.isnan(task.scores).any()]
     if len(kept) < max(LEAST_TASKS, folds):
         hint = "label some more; `best`, `ranking` or `scores` of a task's candidates count"
         problem = f"needs {LEAST_TASKS} scored tasks with labels that order or score their candidates, has {len(kept)}"
+        if len(alike) < len(labeled):
+            problem += f", besides {len(labeled) - len(alike)} with components of their own, which share no weights"
         raise InputError(problem, file=run.directory.path, hint=hint)
     fold = np.random.default_rng(seed).permutation(len(kept)) % folds  # (tasks,)
     names, scores = debates_of(kept[0])[0].components, _component_scores(kept, aggregation)
@@ -192,7 +197,8 @@ def fit(run: JudgedRun, folds: int = 5, seed: int = 0, *, force: bool = False) -
     return Fitted(
         tasks=len(run.tasks),
         labeled=len(kept),
-        unscored=len(labeled) - len(kept),
+        unscored=len(alike) - len(kept),
+        own_components=len(labeled) - len(alike),
         measure=measure,
         folds=folds,
         components=components,
@@ -405,10 +411,15 @@ def _probability(gaps: FloatArray, temperature: float) -> FloatArray:
 
 
 def _temperature(gaps: FloatArray, right: FloatArray) -> float:
-    """The temperature of the softmax under which the outcomes are likeliest, from 1/50 to 50."""
+    """The temperature of the softmax under which the outcomes are likeliest, from 1/50 to 50.
+
+    Outcomes are drawn a little toward each other (Platt 1999): a few tasks that are all right ask for no certainty.
+    """
+    count = right.sum()
+    target = np.where(right > 0, (count + 1) / (count + 2), 1 / (right.size - count + 2))  # (n,)
 
     def loss(temperature: float) -> float:
         p = np.clip(_probability(gaps, temperature), 1e-6, 1 - 1e-6)
-        return -float((right * np.log(p) + (1 - right) * np.log(1 - p)).sum())
+        return -float((target * np.log(p) + (1 - target) * np.log(1 - p)).sum())
 
     return min(_TEMPERATURES.tolist(), key=loss)

@@ -64,6 +64,7 @@ class Judged:
         usage: tokens and calls.
         members: the evaluations this one was made from, as for a balanced debate.
         content: a hash of what the task asks, by which two runs know that a task is the same.
+        own_weights: of the components that the task has of its own.
     """
 
     task_id: str
@@ -86,6 +87,7 @@ class Judged:
     usage: Usage
     members: tuple[Judged, ...] = ()
     content: str = ""
+    own_weights: tuple[float, ...] = ()
 
     @property
     def group(self) -> str:
@@ -178,6 +180,7 @@ def as_judged(task_id: str, task: Mapping[str, Any], data: Mapping[str, Any], la
         lengths=np.array([len(each["text"]) for each in candidates], dtype=np.float64),  # (J,)
         members=tuple(as_judged(task_id, task, member, labels) for member in data["members"]),
         content=content_hash(task),
+        own_weights=tuple(each["weight"] for each in task.get("components", ())),
         **_said(data),
     )
 

@@ -17,7 +17,7 @@ import sys
 from base64 import b64encode
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from io import FileIO
 from pathlib import Path
@@ -46,6 +46,7 @@ class Item:
         reference: an answer that is known to be right; None where there is none.
         candidates: the texts in the order in which they are shown.
         order: the index in the task of each of them.
+        components: what the task was scored on, where it has components of its own; else empty.
     """
 
     task_id: str
@@ -55,6 +56,7 @@ class Item:
     reference: str | None
     candidates: tuple[str, ...]
     order: tuple[int, ...]
+    components: tuple[str, ...] = ()
 
 
 # ---- the sample
@@ -117,6 +119,8 @@ def blind_items(run: JudgedRun, sample: Mapping[str, Drawn], by: str) -> list[It
     with run.directory.open_store() as store:
         found = store.read(run.directory.name).result_data()
         items = {task_id: _item(task_id, task, sample[task_id], by) for task_id, task, _ in found if task_id in sample}
+    own = {task.task_id: task.components for task in run.tasks if task.own_weights}
+    items = {task_id: replace(item, components=own.get(task_id, ())) for task_id, item in items.items()}
     return [items[task_id] for task_id in sample]
 
 
@@ -156,8 +160,11 @@ class Rating:
 
 
 def rating_of(run: JudgedRun) -> Rating:
-    """What people are asked to score: the judge's components, or `score` where it has none."""
-    names = dict.fromkeys(name for task in run.tasks for name in task.components)
+    """What people are asked to score: the judge's components, or `score` where it has none.
+
+    A task with components of its own says in its `Item` what it was scored on.
+    """
+    names = dict.fromkeys(name for task in run.tasks if not task.own_weights for name in task.components)
     scale = run.tasks[0].scale
     return Rating(tuple(names) or ("score",), scale.low, scale.high if math.isfinite(scale.high) else None)
 

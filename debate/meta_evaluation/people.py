@@ -374,13 +374,22 @@ def _judged_on(
     tasks: Sequence[Judged], name: str, aggregation: Aggregation | None
 ) -> tuple[float, list[FloatArray] | None]:
     """The end of the judge's scale, and its scores on its component of this name; None where it has none."""
-    own = next((each.components for task in tasks for each in (task.members or (task,)) if each.components), ())
-    spelled = [each.casefold() for each in own]
-    if aggregation is None or name.casefold() not in spelled:
+    places = [_place_of(name, task) for task in tasks]
+    if aggregation is None or not any(map(np.any, places)):
         return tasks[0].scale.high, None
-    weights = np.eye(len(own))[spelled.index(name.casefold())]  # (K,)
-    alone = replace(aggregation, weights=weights, method="weighted_mean")
-    return highest_score(weights, "weighted_mean"), alone.scores_of(tasks, lambda tensor: tensor)
+    weights = {id(task): each for task, each in zip(tasks, places, strict=True)}
+    there = [task for task in tasks if weights[id(task)].any()]
+    alone = replace(aggregation, method="weighted_mean")
+    scored = iter(alone.scores_of(there, lambda tensor: tensor, lambda task: weights[id(task)]))
+    scores = [next(scored) if each.any() else np.full(len(task.scores), np.nan)
+              for task, each in zip(tasks, places, strict=True)]  # fmt: skip
+    return highest_score(weights[id(there[0])], "weighted_mean"), scores
+
+
+def _place_of(name: str, task: Judged) -> FloatArray:
+    """1 at the judge's component of this name, whatever its case, (K,); all 0 where the task has no such component."""
+    own = next((each.components for each in (task.members or (task,)) if each.components), ())
+    return np.array([float(each.casefold() == name.casefold()) for each in own])
 
 
 def _alpha_of(tasks: Sequence[Judged], name: str) -> Agreement | None:

@@ -126,7 +126,7 @@ class Replay:
     def __init__(self, task: Judged, aggregation: Aggregation, tokens: Sequence[FloatArray]) -> None:
         self.task = task
         self.debates = debates_of(task)
-        self._aggregation = aggregation
+        self._aggregation = aggregation.of_task(task)
         self._tokens = tokens
         self._rounds: dict[tuple[int, int], tuple[Rounds, Counter[int]]] = {}
         self._known: dict[tuple[int, ...], Outcome] = {}

@@ -13,6 +13,7 @@ import random
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -114,6 +115,36 @@ def error_from_status(status: int, message: str, header: str | None, *, details:
     return TransportError(reason, text, False, is_fatal=is_fatal, status=status, details=details)
 
 
+@dataclass(slots=True, eq=False)
+class _Limits:
+    """When a call is given up, and the limit of the attempt that is under way."""
+
+    gives_up_at: float
+    attempt: asyncio.Timeout | None = None
+
+
+_LIMITS: ContextVar[_Limits] = ContextVar("limits")
+"""Of the call that the present asyncio task makes."""
+
+
+async def held_back(waiting: Awaitable[T]) -> T:
+    """Await what holds a request back before it is sent; that is no time of the server's, and counts to no limit.
+
+    It may be called in what `Retrier.call` is given to ask.
+    """
+    limits, began = _LIMITS.get(), time.monotonic()
+    attempt = limits.attempt
+    ends_at = None if attempt is None else attempt.when()
+    if attempt is not None:
+        attempt.reschedule(None)
+    answer = await waiting
+    waited = time.monotonic() - began
+    limits.gives_up_at += waited
+    if attempt is not None and ends_at is not None:
+        attempt.reschedule(ends_at + waited)
+    return answer
+
+
 class Retrier:
     """Makes the attempts of all calls to one server, in one event loop, with a circuit breaker.
 
@@ -143,16 +174,23 @@ class Retrier:
             CallError: when this call failed for good.
             BackendUnavailableError: when no call can succeed any more.
         """
-        gives_up_at = time.monotonic() + self._policy.deadline
+        limits = _Limits(time.monotonic() + self._policy.deadline)
+        outside = _LIMITS.set(limits)
+        try:
+            return await self._tried(ask, limits)
+        finally:
+            _LIMITS.reset(outside)
+
+    async def _tried(self, ask: Callable[[], Awaitable[T]], limits: _Limits) -> T:
         attempt, failing_since, answers_before = 0, 0.0, 0
         while True:
             attempt += 1
             try:
-                return await self._admitted(ask, gives_up_at)
+                return await self._admitted(ask, limits)
             except TransportError as error:
                 if attempt == 1:
                     failing_since, answers_before = time.monotonic(), self._answers
-                wait = self._policy.wait_after(error, attempt, gives_up_at)
+                wait = self._policy.wait_after(error, attempt, limits.gives_up_at)
                 if wait is None:
                     raise self._given_up(error, attempt, failing_since, answers_before) from None
             await self._pause(wait)
@@ -165,28 +203,28 @@ class Retrier:
             error.is_fatal = is_silent and (error.reason == "no_connection" or self._answers == 0)
         return self._give_up_server(error) if error.is_fatal else error.as_call_error()
 
-    async def _admitted(self, ask: Callable[[], Awaitable[T]], gives_up_at: float) -> T:
+    async def _admitted(self, ask: Callable[[], Awaitable[T]], limits: _Limits) -> T:
         """One attempt, as soon as it may be made."""
         self._raise_if_unavailable()
         while self._is_open:
             try:
-                async with asyncio.timeout(gives_up_at - time.monotonic()) as waiting, self._probing:
+                async with asyncio.timeout(limits.gives_up_at - time.monotonic()) as waiting, self._probing:
                     if self._is_open:
                         await self._pause(self._wait)
                     if self._is_open:
                         waiting.reschedule(None)  # the attempt has its own limit
-                        return await self._attempt(ask, gives_up_at, is_probe=True)
+                        return await self._attempt(ask, limits, is_probe=True)
             except TimeoutError:
                 waited = f"the server failed all calls, and the deadline of {self._policy.deadline:g} s passed"
                 raise CallError("timeout", waited) from None
-        return await self._attempt(ask, gives_up_at)
+        return await self._attempt(ask, limits)
 
-    async def _attempt(self, ask: Callable[[], Awaitable[T]], gives_up_at: float, *, is_probe: bool = False) -> T:
+    async def _attempt(self, ask: Callable[[], Awaitable[T]], limits: _Limits, *, is_probe: bool = False) -> T:
         began = time.monotonic()
-        limit = max(min(self._policy.timeout, gives_up_at - began), 0.001)
+        limit = max(min(self._policy.timeout, limits.gives_up_at - began), 0.001)
         self._under_way.append(began)
         try:
-            async with asyncio.timeout(limit):
+            async with asyncio.timeout(limit) as limits.attempt:
                 answer = await ask()
         except (TransportError, TimeoutError) as raised:
             error = raised
@@ -195,6 +233,7 @@ class Retrier:
             self._count_failure(error, is_probe=is_probe)
             raise error from None
         finally:
+            limits.attempt = None
             self._under_way.remove(began)
         self._count_answer()
         return answer

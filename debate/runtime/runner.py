@@ -24,18 +24,20 @@ from debate.errors import CallError, ConfigError, DebateError
 from debate.evaluation import Evaluation, failed
 from debate.evaluators.base import Evaluator
 from debate.evaluators.contract import check_evaluation, checked_flow
-from debate.flow import Call, CallFunction, Completion, Flow, Gather, Generate, Recall, RunContext
+from debate.flow import Call, CallFunction, Completion, Flow, Gather, Generate, Recall, RoundEnd, RunContext
 from debate.hashing import ById, derive, digest
 from debate.journal import Address, CallKey, Journal, format_address, recall_hash
 from debate.runtime.limits import Budget
 from debate.runtime.loop_thread import cancel_all
-from debate.types import Failure, Memory, Task, Usage
+from debate.types import Failure, Memory, Task, Turn, Usage
 
 _log = logging.getLogger("debate")
 _MOST_THREADS = 16
 T = TypeVar("T")
 Observer = Callable[[Call, Completion], None]
 """Called with every completion of a backend, once it is recorded."""
+TurnObserver = Callable[[Task, Turn | RoundEnd], object]
+"""Called with every turn of a debate and every end of a round, and the task that is debated."""
 
 
 class Retriever(Protocol):
@@ -82,7 +84,7 @@ class Runner:
     """Runs evaluations over one or several backends, under one run's seed and date.
 
     `task_seconds` is the time that one evaluation has: calls that would begin later, or are under way then, fail with
-    `time_budget`. `observe` is a display: what it raises is logged, once, and changes no result.
+    `time_budget`. `observe` and `on_turn` are displays: what they raise is logged, once, and changes no result.
     """
 
     def __init__(
@@ -91,6 +93,7 @@ class Runner:
         run: RunContext,
         *,
         observe: Observer | None = None,
+        on_turn: TurnObserver | None = None,
         memory: Retriever | None = None,
         budget: Budget | None = None,
         task_seconds: float | None = None,
@@ -98,6 +101,7 @@ class Runner:
         self.backends = backends
         self.run = run
         self._observe = observe
+        self._on_turn = on_turn
         self._observe_has_raised = False
         self._default = next(iter(backends))
         self._memory = memory
@@ -128,6 +132,8 @@ class Runner:
         """
         deadline = None if self._task_seconds is None else asyncio.get_running_loop().time() + self._task_seconds
         run = run or self.run
+        if self._on_turn is not None:
+            run = replace(run, watch=partial(self._show, self._on_turn, task))
         context = _EvaluationContext(run, journal, deadline, task, digest(run.seed, task.id), replies)
         try:
             evaluation, _ = await self._drive(checked_flow(evaluator, task, run), context, ())
@@ -211,14 +217,14 @@ class Runner:
             self._show(self._observe, call, answer)
         return answer
 
-    def _show(self, observe: Observer, call: Call, completion: Completion) -> None:
+    def _show(self, observe: Callable[..., object], *shown: object) -> None:
         try:
-            observe(call, completion)
+            observe(*shown)
         except BaseException as error:
             if isinstance(error, EXITS):
                 raise
             if not self._observe_has_raised:
-                _log.error("the display of completions raised; no result is changed", exc_info=error)
+                _log.error("a display raised; no result is changed", exc_info=error)
             self._observe_has_raised = True
 
     async def _ask(self, call: Call, deadline: float | None) -> Completion | Failure:

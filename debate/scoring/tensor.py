@@ -57,6 +57,19 @@ def normalize_tensor(S: ArrayLike, weights: ArrayLike, method: Method = "article
     return scores
 
 
+def component_means(S: ArrayLike, quorum: int = 1) -> FloatArray:
+    """The mean score of each candidate on each component, over the cells that `normalize_tensor` counts; (J, K).
+
+    With weights w and the same quorum, `normalize_tensor(S, w, "weighted_mean")` is the weighted mean of each row. A
+    row is NaN where no round has a quorum of agents that scored the candidate on all components.
+
+    Raises ValueError as `normalize_tensor` does.
+    """
+    tensor = score_array(S, "(R, I, J, K)", "S")
+    each_alone = np.eye(tensor.shape[3])  # (K, K)
+    return np.stack([normalize_tensor(tensor, alone, "mk1", quorum) for alone in each_alone], axis=1)
+
+
 def highest_score(weights: ArrayLike, method: Method = "article", highest: float = 10.0) -> float:
     """What `normalize_tensor` makes of a candidate that has `highest` in every cell: the end of the scores' scale.
 

@@ -33,6 +33,7 @@ from debate.store.queries import (
 )
 from debate.store.serialization import as_task, task_data
 from debate.store.shards import Shard, claim, finish, plan, undone
+from debate.store.standings import Standing, standings
 from debate.store.tables import CALLS, EVALUATIONS, RUNS, TASKS, WORKERS
 from debate.store.task_journal import SqlTaskJournal, delete_evaluation
 from debate.store.tasks import add_task, add_tasks
@@ -368,6 +369,15 @@ class StoredRun:
     def accuracy_by_group(self) -> dict[str, Accuracy]:
         """Accuracy by the `group` in the tasks' metadata; empty where tasks name none."""
         return self._database.run(lambda connection: accuracy_by_group(connection, self._run_id, self.evalset_revision))
+
+    def standings(self, key: str = "group", worst: int | None = None) -> list[Standing]:
+        """How the evaluated tasks came out, in their order; or only the worst so many of them, the wrong ones first.
+
+        key: the key of the tasks' metadata that names their groups.
+        """
+        return self._database.run(
+            lambda connection: standings(connection, self._run_id, self.evalset_revision, key, worst)
+        )
 
     def n_tasks(self) -> int:
         """Number of tasks of the latest revision."""

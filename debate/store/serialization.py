@@ -41,15 +41,20 @@ def task_data(task: Task) -> Row:
     except (TypeError, ValueError, RecursionError) as error:
         problem = f"task {task.id!r} cannot be recorded, as its metadata are no plain JSON data: {error}"
         raise TaskError(problem, field="metadata") from None
-    data = {"x": task.x, "candidates": candidates, "context": list(task.context), "metadata": dict(task.metadata)}
-    return data if task.reference is None else {**data, "reference": task.reference}
+    data: Row = {"x": task.x, "candidates": candidates, "context": list(task.context), "metadata": dict(task.metadata)}
+    if task.reference is not None:
+        data["reference"] = task.reference
+    if task.components:
+        data["components"] = [asdict(component) for component in task.components]
+    return data
 
 
 @reading("a task")
 def as_task(task_id: str, data: Mapping[str, Any]) -> Task:
     """The task that `task_data` was called on."""
     candidates = [Candidate(**each) for each in data["candidates"]]
-    return Task(data["x"], candidates, task_id, data["context"], data["metadata"], data.get("reference"))
+    about = (task_id, data["context"], data["metadata"], data.get("reference"))
+    return Task(data["x"], candidates, *about, components=data.get("components", ()))
 
 
 def task_row(task: Task, data: Row, place: str | None) -> Row:
@@ -60,7 +65,9 @@ def task_row(task: Task, data: Row, place: str | None) -> Row:
 def content_hash(data: Mapping[str, Any]) -> str:
     """Of what the task asks: metadata may change without changing the task."""
     candidates = [[one["text"], one["id"], one["generator"]] for one in data["candidates"]]
-    return digest(data["x"], candidates, data["context"], *([data["reference"]] if "reference" in data else ()))
+    more = [*([data["reference"]] if "reference" in data else ())]
+    more += [{"components": data["components"]}] if "components" in data else []
+    return digest(data["x"], candidates, data["context"], *more)
 
 
 def call_row(key: CallKey, call: Call | Recall, answer: Answer) -> Row:
@@ -141,7 +148,7 @@ def evaluation_row(evaluation: Evaluation, settings: str) -> Row:
         "selected": evaluation.selected,
         "tied": bool(evaluation.tied),
         "flipped": _is_flipped(evaluation),
-        "margin": _margin(evaluation),
+        "margin": margin_of(evaluation),
         "cv": cv if math.isfinite(cv) else None,
         "stop_reason": evaluation.stop_reason,
         "rounds": evaluation.rounds_run,
@@ -173,13 +180,13 @@ def thinking_columns(evaluation: Evaluation) -> Row:
     return {"thinking_tokens": evaluation.usage.thinking_tokens or None}
 
 
-def group_of(metadata: Mapping[str, Any]) -> str | None:
-    """The group that a task's metadata name."""
-    group = metadata.get("group")
+def group_of(metadata: Mapping[str, Any], key: str = "group") -> str | None:
+    """The group that a task's metadata name by this key."""
+    group = metadata.get(key)
     return None if group is None else str(group)
 
 
-def _margin(evaluation: Evaluation) -> float | None:
+def margin_of(evaluation: Evaluation) -> float | None:
     """Distance of the best score from the second best."""
     best = evaluation.keep_best(2)
     return None if len(best) < 2 else abs(float(evaluation.scores[best[0]] - evaluation.scores[best[1]]))
@@ -262,7 +269,9 @@ def with_texts(table: Table, *columns: Any) -> Select[Any]:
     )
     joined = table.outerjoin(TEXTS, TEXTS.c.hash == table.c.text_hash)
     joined = joined.outerjoin(thinking, thinking.c.hash == table.c.thinking_hash)
-    return select(*columns, *texts).select_from(joined)
+    chosen: list[Any] = [*columns, *texts]
+    query: Any = select(*chosen).select_from(joined)
+    return query
 
 
 def used_texts(table: Table) -> Sequence[Select[Any]]:

@@ -17,7 +17,7 @@ from debate.evaluation import Evaluation
 from debate.files import json_text
 from debate.store.serialization import Row, content_hash, label_columns, task_data, task_row
 from debate.store.tables import EVALUATIONS, TASKS
-from debate.types import Task, UniqueIds
+from debate.types import SHARED_IDS, Task, UniqueIds
 
 _CHUNK = 500
 _ANOTHER = "the run has another task of the id"
@@ -133,7 +133,9 @@ class _Adding:
         except TaskError as error:
             place = self.known[task.id].place
             problem = f"{error.problem}, first at {place}" if place else error.problem
-            raise TaskError(problem, file=file, line=line, field=error.field) from None
+            is_elsewhere = place is not None and not place.startswith(f"{file}:")
+            hint = SHARED_IDS if is_elsewhere else error.hint
+            raise TaskError(problem, file=file, line=line, field=error.field, hint=hint) from None
 
     def _data(self, task: Task, file: str | None, line: int | None) -> Row:
         try:

@@ -12,6 +12,8 @@ import json
 import math
 import random
 import re
+import time
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self
@@ -108,6 +110,22 @@ def first(n: int, reply: Reply) -> Behavior:
 def from_the(n: int, reply: Reply) -> Behavior:
     """Misbehave from request n on."""
     return lambda request: reply if request.n >= n else None
+
+
+def limited(n: int, seconds: float = 60.0) -> Behavior:
+    """Refuse, with 429, what is more than n requests in any window of so many seconds."""
+    taken: deque[float] = deque()
+
+    def refuse_more(request: Request) -> Reply | None:
+        now = time.monotonic()
+        while taken and taken[0] <= now - seconds:
+            taken.popleft()
+        if len(taken) >= n:
+            return failing(429, "rate limit reached", retry_after=f"{taken[0] + seconds - now:.3f}")
+        taken.append(now)
+        return None
+
+    return refuse_more
 
 
 def only(*forms: str) -> Behavior:

@@ -21,5 +21,5 @@ hidden.py             debates over these, and silent judges, single ones, memori
 outside_held_out.py   families of tasks outside the world that no training saw
 limits.py             how often the judge abstains from these, and from its own
 small_worlds.py       the evaluators value, vote and step through `debate run`
-demonstration.py      the tasks and memories of `scripts/demo`
+demonstration.py      the tasks and memories of `debate demo`
 """

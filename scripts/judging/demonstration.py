@@ -1,6 +1,6 @@
 """The demo's tasks and what its agents remember: plain questions, agents that are misled, hidden profiles.
 
-    PYTHONPATH=scripts:. python -m judging.demonstration    # writes scripts/demo_tasks.jsonl and memory/judge.jsonl
+    PYTHONPATH=scripts:. python -m judging.demonstration    # writes the tasks of `debate demo` and memory/judge.jsonl
 
 No pair of a name and a number occurs in training, and no name in two tasks, for all tasks share the agents' memories.
 """
@@ -13,12 +13,13 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from debate.bundled_judge import demo_tasks
 from judging.facts import Fact, is_held_out, look_alike
 from judging.talk import PERSONAS
 from judging.world import Kind, Question, make_question
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-TASKS = REPOSITORY / "scripts" / "demo_tasks.jsonl"
+TASKS = demo_tasks()
 MEMORY = REPOSITORY / "memory" / "judge.jsonl"
 PLAIN, MISLED, HIDDEN = "plain questions", "stale memories", "hidden profiles"
 """The groups of tasks."""

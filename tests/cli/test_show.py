@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -124,13 +125,14 @@ def test_a_debate_is_told_from_its_head_to_its_usage(folder: Path) -> None:
     write(folder, TWO_ROUNDS)
     text = words(shown(folder))
     in_order = [
-        "sky evaluator debate, status ok rounds 2 stopped the agents agree (converged) selected candidate 2 (A) of 2",
+        "sky selected candidate 2 (A) of 2 evaluator debate, status ok rounds 2 CV 0.25 ▅ 0.05 ▂",
+        "stopped the agents agree (converged)",
         "Round 1",
         "Critic Critic compares them. 1 (B) The first is wrong. 2 (A) The second is right.",
         "Supporter Supporter compares them.",
-        "CV 0.250; the debate goes on.",
+        "CV 0.250 ▅; the debate goes on.",
         "Round 2",
-        "CV 0.050; stopped: the agents agree (converged).",
+        "CV 0.050 ▂; stopped: the agents agree (converged).",
         "Result",
         "1 (B) 3.00 0.005 2",
         "2 (A) 8.25 0.995 1 selected",
@@ -145,7 +147,47 @@ def test_a_turn_shows_its_scores_with_the_decimals_they_have(folder: Path) -> No
     text = words(shown(folder))
     assert "1 (B) 2.0 3.5 2 (A) 8.0 9.0" in text
     assert "1 (B) 4 3 2 (A) 9 7" in text
-    assert "1 (B) 3.00 3.00 2 (A) 8.00 8.25" in text
+
+
+def test_of_later_rounds_only_what_changed_is_shown(folder: Path) -> None:
+    write(folder, TWO_ROUNDS)
+    critic, supporter = words(shown(folder).split("Round 2")[1]).split("Supporter")
+    assert "Critic says the same as in round 1 candidate accuracy relevance" in critic
+    assert "1 (B) 2.00 → 3.00 3.50 → 3.00 2 (A) 8.00 9.00 → 8.25" in critic
+    assert "1 (B) 4.00 → 3.00 3.00 2 (A) 9.00 → 8.00 7.00 → 8.25" in supporter
+
+
+def test_what_an_agent_says_again_is_not_told_again(folder: Path) -> None:
+    memories = (Memory("Blue scatters."),)
+    first = turn(0, "Critic", [[2, 3], [8, 9]], memories=memories)
+    again = replace(first, round=1, overall="So it is.")
+    other = replace(first, round=2, comments=("The first is wrong.", "No."), scores=np.array([[2, 3], [8, NAN]]))
+    write(folder, debate_of(first, again, other))
+    second, third = shown(folder).split("Round 2")[1].split("Round 3")
+    assert words(second.split("Critic")[1]).startswith(
+        "recalled the same as in round 1 So it is. 1 (B) as in round 1 2 (A) as in round 1 scores as in round 1"
+    )
+    assert "1 (B) as in round 2 2 (A) No. candidate accuracy relevance" in words(third)
+    assert "2 (A) 8 9 → abstained" in words(third)
+    assert "1 (B) 2" not in words(third)
+
+
+def test_changes_are_counted_from_the_last_turn_that_could_be_read(folder: Path) -> None:
+    first = turn(0, "Critic", [[2, 3], [8, 9]])
+    write(
+        folder, debate_of(first, failed_turn(1, "Critic"), replace(first, round=2, scores=np.array([[3, 3], [8, 9]])))
+    )
+    assert "says the same as in round 1 candidate accuracy relevance" in words(shown(folder))
+    assert "1 (B) 2 → 3 3 " in words(shown(folder))
+
+
+def test_without_unicode_arrows_and_bars_are_in_ascii(folder: Path) -> None:
+    write(folder, TWO_ROUNDS, READ_OUT)
+    result = CliRunner(charset="ascii").invoke(app, [str(folder), "sky"], env={"COLUMNS": "80"}, catch_exceptions=False)
+    assert result.output.isascii()
+    assert "2.00 -> 3.00" in result.output
+    assert "CV 0.250 ####; the debate goes on." in result.output
+    assert "\\" not in result.output
 
 
 def read_out(r: int, agent: str, *cells: tuple[LabelDistribution, ...]) -> Turn:
@@ -178,8 +220,8 @@ def test_what_talking_changed_is_shown_per_agent_and_cell(folder: Path) -> None:
     write(folder, READ_OUT)
     text = words(shown(folder))
     assert "agent component 1 (B) 2 (A)" in text
-    assert "Critic accuracy 4.0 -> 5.5 5.0 -> 6.5 Critic relevance - -> - 6.0 -> 7.5" in text
-    assert "mean 4.0 -> 5.5 5.5 -> 7.0" in text
+    assert "Critic accuracy 4.0 → 5.5 5.0 → 6.5 Critic relevance - → - 6.0 → 7.5" in text
+    assert "mean 4.0 → 5.5 5.5 → 7.0" in text
 
 
 def test_a_debate_that_was_not_read_out_says_nothing_of_doubt(folder: Path) -> None:
@@ -245,17 +287,18 @@ def test_a_candidate_drawn_beside_a_tie_is_a_decision(folder: Path) -> None:
         scores=np.array([7.0, 7.0, 2.0]), probabilities=np.array([0.4, 0.4, 0.2]), selected=2, tied=(0, 1)
     )
     text = words(shown(write_one(folder, drawn)))
-    assert "selected candidate 3 of 3 tied best candidates 1, 2" in text
+    assert "selected candidate 3 of 3 evaluator" in text
+    assert "tied best candidates 1, 2" in text
     assert "1 7.00 0.400 1 = tied 2 7.00 0.400 1 = tied 3 2.00 0.200 3 selected" in text
 
 
 @pytest.mark.parametrize(
     ("best", "said"),
     [
-        (1, "label candidate 2 (A): right"),
-        ("A", "label candidate 1 (B): wrong"),
-        ([0, 1], "label candidates 1 (B), 2 (A): right"),
-        (None, "selected candidate 2 (A) of 2 Task"),
+        (1, "selected candidate 2 (A) of 2, people say 2 (A): right evaluator"),
+        ("A", "selected candidate 2 (A) of 2, people say 1 (B): wrong evaluator"),
+        ([0, 1], "selected candidate 2 (A) of 2, people say 1 (B) or 2 (A): right evaluator"),
+        (None, "selected candidate 2 (A) of 2 evaluator"),
     ],
 )
 def test_the_head_says_how_the_choice_stands_to_the_label(folder: Path, best: object, said: str) -> None:
@@ -299,7 +342,9 @@ def test_scores_that_tie_within_rounding_share_a_rank(folder: Path) -> None:
 def test_the_highest_score_that_there_can_be_stands_beside_the_scores(folder: Path) -> None:
     article = debate_of(scale=Scale(0, 20 / 3), scores=np.array([3.0, 5.83]))
     assert "1 3.00 of 6.67 0.005 2 2 5.83 of 6.67 0.995 1 selected" in words(shown(write_one(folder, article)))
-    assert "sky ok converged 2 2 5.83 of 6.67" in words(shown(folder, "--list"))
+    assert "task selected scores of 6.67 CV rounds ── sky 2 3.0 5.8 0.05 2 agreed" in re.sub(
+        "─+", "──", words(shown(folder, "--list"))
+    )
 
 
 def test_the_members_of_a_balanced_debate_come_one_after_the_other(folder: Path) -> None:
@@ -325,21 +370,21 @@ def test_the_members_of_a_balanced_debate_come_one_after_the_other(folder: Path)
 # Which one is shown
 
 
-def test_without_a_task_id_the_first_is_shown_and_the_others_counted(folder: Path) -> None:
+def test_without_a_task_id_one_task_is_shown_and_several_are_listed(folder: Path) -> None:
     write(folder, *(debate_of(task_id=name) for name in ("first", "second", "third")))
     text = words(shown(folder))
-    assert text.startswith("first ")
-    assert "2 other tasks in" in text
-    assert "--list" in text
-    assert words(shown(folder, "second")).startswith("second ")
-    assert "other task" not in shown(folder, "second")
+    assert text.startswith("3 tasks: 3 decided; none has a label task selected ")
+    assert text == words(shown(folder, "--list"))
+    assert words(shown(folder, "second")).startswith("second selected ")
+    write(folder.parent / "one", debate_of(task_id="alone"))
+    assert words(shown(folder.parent / "one")).startswith("alone selected ")
 
 
 def test_the_list_has_a_row_a_task(folder: Path) -> None:
     write(folder, TWO_ROUNDS, debate_of(task_id="sea", status="failed", selected=None, stop_reason="failed"))
     text = words(shown(folder, "--list"))
-    assert "sky ok converged 2 2 8.25" in text
-    assert "sea failed failed 2 - -" in text
+    assert text.startswith("2 tasks: 1 unscored, 1 decided; none has a label")
+    assert "sea - 3.0 8.2 0.05 2 failed sky 2 3.0 8.2 0.05 2 agreed" in text
 
 
 def test_an_unknown_task_id_is_refused_with_close_ones(folder: Path) -> None:
@@ -366,7 +411,7 @@ def test_a_place_without_results_is_refused(folder: Path, tmp_path: Path) -> Non
 
 def test_the_list_and_a_task_id_do_not_go_together(folder: Path) -> None:
     write(folder, TWO_ROUNDS)
-    assert "--list shows all tasks" in fault(folder, "sky", "--list").message
+    assert "a list shows all tasks" in fault(folder, "sky", "--list").message
 
 
 # The texts, from the eval set

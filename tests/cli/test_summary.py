@@ -92,7 +92,7 @@ def test_accuracy_is_told_by_group_in_the_same_way(summary: str) -> None:
 def test_tasks_stand_under_their_groups_once(summary: str) -> None:
     first = [line.split()[:2] for line in plain(summary).splitlines()]
     names = [" ".join(words) if words[0] == "-" else words[0] for words in first if words]
-    assert names[2:10] == ["- odd", "hit", "miss", "none", "- even", "tie", "within", "open"]
+    assert names[-8:] == ["- odd", "miss", "none", "hit", "- even", "tie", "open", "within"]
 
 
 @pytest.mark.parametrize(

@@ -187,9 +187,24 @@ def test_what_a_server_is_told_of_patience_reaches_it(tmp_path: Path) -> None:
     assert backend.retry_policy.timeout == 7
 
 
+def test_the_limits_of_a_server_reach_it_and_each_model_has_its_own(tmp_path: Path) -> None:
+    text = """
+{backend: openai, model: m, base_url: "http://127.0.0.1:1/v1", rpm: 60, tpm: 9000,
+ models: {big: {backend: ollama, model: b, rpm: 5}}}
+"""
+    small, big = read(tmp_path, text).open_backends().values()
+    assert isinstance(small, OpenAICompatible)
+    assert isinstance(big, Ollama)
+    assert (small.limits.rpm, small.limits.tpm) == (60, 9000)
+    assert (big.limits.rpm, big.limits.tpm) == (5, None)
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
+        ("model: m\nrpm: 60\n", "rpm: goes with the backend of a server"),
+        ("backend: value_server\nbase_url: http://127.0.0.1:1\ntpm: 60\n", "tpm: goes with the backend of a server"),
+        ("model: m\nbackend: openai\nrpm: 0\n", "rpm"),
         ("model: m\nbackend: openai\nengine_args: {tensor_parallel_size: 2}\n", "tensor_parallel_size"),
         ("model: org/name\nbase_url: http://127.0.0.1:1\n", "base_url"),
         ("model: m\nbackend: openai\nbase_url: http://169.254.169.254/v1\n", "link-local"),

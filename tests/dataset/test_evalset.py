@@ -12,10 +12,12 @@ from typing import Any
 
 import pytest
 
+from debate.bundled_judge import demo_tasks
 from debate.dataset.evalset import EvalSet
 from debate.errors import ConfigError, TaskError
 from debate.types import Candidate, Task
 from tests.dataset.files import count, tasks_of
+from tests.scripts_loader import REPOSITORY
 
 GOOD = '{"x": "What is 2 + 2?", "candidates": ["4", "5"]}'
 
@@ -100,9 +102,10 @@ def test_equal_tasks_without_ids_are_no_duplicates(file: Path) -> None:
     assert first.id == second.id
 
 
-@pytest.mark.parametrize("name", ["demo_tasks", "general_tasks"])
-def test_the_tasks_of_the_demo_and_the_general_ones_are_eval_sets(name: str) -> None:
-    tasks = Path(__file__).parents[2] / "scripts" / f"{name}.jsonl"
+@pytest.mark.parametrize(
+    "tasks", [demo_tasks(), REPOSITORY / "scripts" / "general_tasks.jsonl"], ids=lambda file: file.stem
+)
+def test_the_tasks_of_the_demo_and_the_general_ones_are_eval_sets(tasks: Path) -> None:
     assert count(tasks) == sum(1 for text in tasks.read_text(encoding="utf-8").splitlines() if text.strip())
 
 
@@ -198,7 +201,11 @@ def test_a_fault_is_told_with_its_line_and_field(file: Path, broken: str, field:
         (line(candidate=["4"]), "candidate", "did you mean 'candidates'?"),
         (line(ID="a"), "ID", "did you mean 'id'?"),
         (line(candidates=[{"txt": "4"}]), "candidates.0.txt", "did you mean 'text'?"),
-        (line(question="q"), "question", "known keys: id, x, candidates, context, reference, best, metadata"),
+        (
+            line(question="q"),
+            "question",
+            "known keys: id, x, candidates, context, reference, components, best, metadata",
+        ),
         (line(**{"\x1b[31m": 1}), r"'\x1b[31m'", "known keys: id"),
     ],
 )
@@ -320,3 +327,29 @@ def test_a_file_is_opened_once_to_be_recognized_read_and_hashed(file: Path, monk
     reading = EvalSet(file).read()
     assert (len(list(reading)), len(reading.digest())) == (1, 64)
     assert opens == [file]
+
+
+# Rubrics of one task
+
+
+@pytest.mark.parametrize(
+    ("components", "field", "problem"),
+    [
+        ([{"name": "a", "description": "d"}, {"name": "A", "description": "e"}], "components.1.name", "duplicate name"),
+        ([{"name": "a", "description": "d", "weight": -0.5}], "components.0.weight", "must lie in [0, 1], got -0.5"),
+        ([{"name": "a", "description": "d", "weight": 0}], "components", "have weights that sum to 0"),
+        ([{"name": "a"}], "components.0.description", "is missing"),
+        ([{"name": "a" * 101, "description": "d"}], "components.0.name", "has 101 characters, and may have 100"),
+        ({"a": "d"}, "components", "must be a list of components, got dict"),
+    ],
+)
+def test_a_faulty_component_is_refused_with_its_line_and_field(
+    tmp_path: Path, components: Any, field: str, problem: str
+) -> None:
+    file = tmp_path / "tasks.jsonl"
+    row = {"x": "x", "candidates": ["a"], "components": [{"name": "n", "description": "d"}]}
+    file.write_text("".join(json.dumps(each) + "\n" for each in (row, {**row, "components": components})))
+    with pytest.raises(TaskError) as caught:
+        list(EvalSet(file).tasks())
+    assert (caught.value.line, caught.value.field) == (2, field)
+    assert problem in caught.value.problem

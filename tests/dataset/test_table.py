@@ -204,3 +204,11 @@ def test_csv_keeps_every_text_as_it_is(tmp_path_factory: pytest.TempPathFactory)
         assert [(task.x, *texts(task)) for task in tasks_of(path)] == rows
 
     check()
+
+
+def test_a_column_holds_the_components_of_each_task(tmp_path: Path) -> None:
+    file = tmp_path / "tasks.csv"
+    file.write_text('x,candidates,rubric\nq,"[""a""]","[{""name"": ""n"", ""description"": ""d""}]"\nq,"[""b""]",\n')
+    first, second = [each.task for each in EvalSet(file, columns={"components": "rubric"}).tasks()]
+    assert [component.name for component in first.components] == ["n"]
+    assert (second.components, second.metadata) == ((), {})

@@ -33,6 +33,12 @@ def scripted_run(folder: Path, tasks: Sequence[Mapping[str, Any]], evaluator: Ev
     return read_run(folder)
 
 
+def rubric(n: int) -> list[dict[str, Any]]:
+    """Components of one task: `own`, and another that no other task has."""
+    names = {"own": 0.25, f"of {n}": 0.5}
+    return [{"name": name, "description": "How it is.", "weight": weight} for name, weight in names.items()]
+
+
 def judged(
     scores: Sequence[float],
     /,

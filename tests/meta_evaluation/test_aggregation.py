@@ -13,7 +13,7 @@ from debate import DebateEvaluator, ValueEvaluator
 from debate.meta_evaluation.aggregation import Aggregation, choice_of, debates_of
 from debate.meta_evaluation.judged import JudgedRun
 from debate.scoring import normalize_tensor
-from tests.meta_evaluation.small_runs import scripted_run
+from tests.meta_evaluation.small_runs import rubric, scripted_run
 
 TASKS = [{"id": f"t{n}", "x": f"{n}?", "candidates": ["a", "b", "c", "d"][: 2 + n % 3]} for n in range(3)]
 WEIGHTS = (1.0, 0.25, 0.0, 0.5, 2.0)
@@ -46,6 +46,20 @@ def test_the_whole_tensor_has_the_scores_of_the_run(tmp_path: Path, settings: di
     for scores, task in zip(of(run).scores_of(run.tasks, lambda tensor: tensor), run.tasks, strict=True):
         np.testing.assert_allclose(scores, task.scores, rtol=1e-12)
         assert choice_of(scores) == task.choice
+
+
+@pytest.mark.parametrize("settings", [{}, {"task_components": "instead"}, {"candidate_order": "balanced"}])
+def test_tasks_with_components_of_their_own_are_aggregated_under_their_weights(
+    tmp_path: Path, settings: dict[str, Any]
+) -> None:
+    tasks = [{**TASKS[0], "components": rubric(0)}, TASKS[1], {**TASKS[2], "components": rubric(2)}]
+    evaluator = DebateEvaluator("general", rounds=2, weights=WEIGHTS, **settings)
+    run = scripted_run(tmp_path, tasks, evaluator)
+    is_beside = "task_components" not in settings
+    assert of(run).weights_of(run.tasks[0]).tolist() == [*(WEIGHTS if is_beside else ()), 0.25, 0.5]
+    assert of(run).weights_of(run.tasks[1]).tolist() == [*WEIGHTS]
+    for scores, task in zip(of(run).scores_of(run.tasks, lambda tensor: tensor), run.tasks, strict=True):
+        np.testing.assert_allclose(scores, task.scores, rtol=1e-12)
 
 
 def test_a_part_is_aggregated_like_the_whole(run: JudgedRun) -> None:

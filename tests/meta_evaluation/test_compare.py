@@ -178,7 +178,7 @@ def test_the_surest_mistakes_come_first_and_what_is_unscored_last(found: Compari
 
 def test_a_regression_has_both_reasons_and_both_commands(found: Comparison, runs: tuple[JudgedRun, JudgedRun]) -> None:
     first = found.regressions[0]
-    assert first.reasons == ("Critic: Worth 7. | Reader: Worth 7.", "Critic: Worth 9. | Reader: Worth 9.")
+    assert first.reasons == ("Critic, Reader: Worth 7.", "Critic, Reader: Worth 9.")
     assert first.show == tuple(f"debate show {run.directory.path} t4" for run in runs)
     assert "no readable reply" in found.regressions[-1].reasons[1]
 

@@ -138,12 +138,21 @@ def test_the_temperature_is_the_one_that_the_outcomes_suit() -> None:
     assert found is not None
     p = np.array([task.probabilities.max() for task in run.tasks])
     right = np.array([float(task.verdict == "right") for task in run.tasks])
-    assert found.new == pytest.approx(fit_temperature(p, right).temperature, rel=0.02)
+    count = right.sum()
+    drawn = np.where(right > 0, (count + 1) / (count + 2), 1 / (right.size - count + 2))
+    assert found.new == pytest.approx(fit_temperature(p, drawn).temperature, rel=0.02)
     assert found.new == pytest.approx(1 / 3, rel=0.25)  # people choose by the sum of 3, the score is their mean
     assert found.is_better
     assert found.after.estimate < found.before.estimate
     assert found.isotonic is not None
     assert fit(simulated(500, choosing_by(1, 1, 1), noise=(0.0,) * 3, softmax_temperature=1 / 3)).settings() == {}
+
+
+def test_a_few_tasks_that_are_all_right_do_not_ask_for_certainty() -> None:
+    found = fit(simulated(20, choosing_by(100.0, 100.0, 100.0), noise=(0.0,) * 3)).calibration
+    assert found is not None
+    assert all(row.observed == 1 for row in found.before.bins)
+    assert 0.1 < found.new < 1
 
 
 def test_what_is_missing_is_counted() -> None:

@@ -16,7 +16,6 @@ from judging.talk import PERSONAS, say
 
 from debate.backends import Call
 from tests.command_line import debate
-from tests.scripts_loader import load_script
 
 _FACT = re.compile(r"\b([a-z]+)(?: \((\d{4})\))? is (?:([a-z]+)\+)?(\d+)")
 
@@ -40,14 +39,12 @@ def ideal(call: Call) -> str:
 
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """What the demo prints when its agents are ideal."""
+    """What `debate demo` prints when its agents are ideal."""
     out = tmp_path_factory.mktemp("demo") / "out"
-    backend = ["--backend", f"{__name__}:ideal", "--templates", "compact", "--profile", "judge"]
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        assert debate(monkeypatch, "run", TASKS, *backend, "--memory", "built-in", "--control", "--out", out) == 0
+    backend = ["--backend", f"{__name__}:ideal", "--templates", "compact"]
     printed = io.StringIO()
-    with redirect_stdout(printed):
-        assert load_script("demonstrate").main([str(out)]) == 0
+    with pytest.MonkeyPatch.context() as monkeypatch, redirect_stdout(printed):
+        assert debate(monkeypatch, "demo", *backend, "--out", out) == 0
     return printed.getvalue()
 
 

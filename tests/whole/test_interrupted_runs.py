@@ -25,6 +25,7 @@ from typing import Any
 import pytest
 from judging.world import Kind, make_question
 
+from debate.bundled_judge import demo_tasks
 from tests.processes import processes_left, processes_of_session
 from tests.scripts_loader import REPOSITORY
 
@@ -123,7 +124,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> InterruptedRun:
     folder = tmp_path_factory.mktemp("run")
     (folder / "sitecustomize.py").write_text(WATCH)
     (folder / "connections").touch()
-    rows = (REPOSITORY / "scripts" / "demo_tasks.jsonl").read_text().splitlines()
+    rows = demo_tasks().read_text().splitlines()
     tasks = [row for row in rows if "plain questions" in row] + more_tasks(54)
     (folder / "tasks.jsonl").write_text("".join(f"{task}\n" for task in tasks))
     return InterruptedRun(folder)

@@ -126,7 +126,7 @@ def test_a_display_that_raises_is_logged_once_and_changes_no_result() -> None:
             except (KeyboardInterrupt, SystemExit) as reached:
                 print(error.__name__, type(reached).__name__)
     """
-    logged = "the display of completions raised; no result is changed"
+    logged = "a display raised; no result is changed"
     faults = [
         [logged, f"{name} True 12"]
         for name in ("ValueError", "StopIteration", "GeneratorExit", "CancelledError", "Odd")

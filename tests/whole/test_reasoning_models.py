@@ -200,9 +200,9 @@ def test_a_run_thinks_where_it_is_told_and_shows_it_on_request_alone(
         assert command(monkeypatch, "resume", evalset.parent / "out") == 0
         assert len(server.requests) == asked
     assert "of thinking" in capsys.readouterr().out
-    assert command(monkeypatch, "show", evalset.parent / "out") == 0
+    assert command(monkeypatch, "show", evalset.parent / "out", "t0") == 0
     without = capsys.readouterr().out
-    assert command(monkeypatch, "show", evalset.parent / "out", "--thinking") == 0
+    assert command(monkeypatch, "show", evalset.parent / "out", "t0", "--thinking") == 0
     assert THOUGHT not in without
     assert "--thinking shows what" in without
     assert f"thinking: {THOUGHT}" in capsys.readouterr().out

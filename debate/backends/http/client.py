@@ -18,13 +18,16 @@ from debate.backends.thinking import ThinkingSettings
 from debate.errors import ConfigError
 from debate.flow import Completion, Prompt
 from debate.net.http import AsyncJsonClient, encoded
-from debate.net.retry import Retrier, RetryPolicy
+from debate.net.rate import Queue, RateLimits
+from debate.net.retry import Retrier, RetryPolicy, held_back
 
 if TYPE_CHECKING:
     import httpx2
 
 T = TypeVar("T")
 log = logging.getLogger("debate")
+_CHARACTERS_PER_TOKEN = 4
+"""Of a request's JSON, about, until the server states how many tokens it was."""
 
 
 class HTTPBackend(ABC):
@@ -35,6 +38,7 @@ class HTTPBackend(ABC):
         api_key_env: environment variable with the server's key; None sends none.
         thinking: whether the model thinks before it replies; None leaves it to the server.
         transport: of the HTTP client, for tests and proxies.
+        limits: how many requests and tokens per minute the server is sent at most; None is without limit.
     """
 
     is_chat = True
@@ -50,6 +54,7 @@ class HTTPBackend(ABC):
         api_key_env: str | None = None,
         thinking: ThinkingSettings | None = None,
         transport: httpx2.AsyncBaseTransport | None = None,
+        limits: RateLimits | None = None,
     ) -> None:
         if not model.strip():
             raise ConfigError("must not be empty", field="model")
@@ -64,6 +69,7 @@ class HTTPBackend(ABC):
         self._path = path
         self._client = AsyncJsonClient(base_url, api_key_env)
         self._transport = transport
+        self.limits = limits or RateLimits()
 
     @property
     def base_url(self) -> str:
@@ -80,6 +86,7 @@ class HTTPBackend(ABC):
         if not self._client.is_open:
             self._retrier = Retrier(self.retry_policy, f"{self.model} at {self.base_url}")
             self._room = asyncio.Semaphore(self.capacity.slots)
+            self._queue = Queue(self.limits) if self.limits.are_set else None
             self._client.open(self._transport)
 
     async def aclose(self) -> None:
@@ -118,8 +125,23 @@ class HTTPBackend(ABC):
         """Make one attempt; raises `TransportError`."""
 
     async def _post(self, call: Call, body: Mapping[str, Any]) -> Any:
-        """What the server answers to the body of a call, as JSON; raises `TransportError`."""
-        return await self._client.post(self._path, encoded(body), call.session)
+        """What the server answers to the body of a call, as JSON; raises `TransportError`.
+
+        Every request goes through here, and waits for its turn where the server's rate is limited.
+        """
+        text = encoded(body)
+        if (queue := self._queue) is None:
+            return await self._client.post(self._path, text, call.session)
+        longest = len(text) // _CHARACTERS_PER_TOKEN + self._sampling(call).get("max_tokens", 0)
+        start = await held_back(queue.start(longest))
+        answer = await self._client.post(self._path, text, call.session)
+        if used := self._tokens_used(mapping(answer)):
+            queue.correct(start, used)
+        return answer
+
+    def _tokens_used(self, answer: Mapping[str, Any]) -> int:
+        """Prompt and completion tokens of an answer; 0 where it states none."""
+        return 0
 
 
 def count(value: object) -> int:

@@ -6,6 +6,7 @@ judge would score what it has not read.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from debate.backends.base import Call
@@ -14,6 +15,7 @@ from debate.backends.thinking import Thinking, thinking_settings, with_thinking_
 from debate.errors import ConfigError
 from debate.flow import Completion
 from debate.hashing import ById
+from debate.net.rate import RateLimits
 from debate.net.retry import RetryPolicy, TransportError
 from debate.types import Usage
 
@@ -31,6 +33,8 @@ class Ollama(HTTPBackend):
         retry_policy: time-outs, attempts and the circuit breaker.
         api_key_env: the environment variable that holds the key, where a proxy before the server wants one.
         thinking, thinking_tokens: see `debate.backends.thinking.ThinkingSettings`; sent as `think`.
+        rpm: most requests per minute, retries included, of this process; None is without limit.
+        tpm: most tokens per minute, likewise.
     """
 
     def __init__(
@@ -44,17 +48,19 @@ class Ollama(HTTPBackend):
         api_key_env: str | None = None,
         thinking: Thinking | bool = "auto",
         thinking_tokens: int | None = None,
+        rpm: int | None = None,
+        tpm: int | None = None,
     ) -> None:
         settings = thinking_settings(thinking, thinking_tokens, None)
-        address = base_url.rstrip("/").removesuffix("/api")
         super().__init__(
             model,
-            address,
+            base_url.rstrip("/").removesuffix("/api"),
             "/api/chat",
             slots=slots,
             retry_policy=retry_policy,
             api_key_env=api_key_env,
             thinking=settings,
+            limits=RateLimits(rpm, tpm),
         )
         self._think = {} if settings.thinking == "auto" else {"think": settings.effort or settings.is_asked_for}
         if context_length < 1:
@@ -76,6 +82,9 @@ class Ollama(HTTPBackend):
         body: dict[str, Any] = {"model": self.model, "messages": messages, "stream": False, "options": options}
         body |= self._think
         return body if call.schema is None else {**body, "format": ById(call.schema)}
+
+    def _tokens_used(self, answer: Mapping[str, Any]) -> int:
+        return count(answer.get("prompt_eval_count")) + count(answer.get("eval_count"))
 
     def _completion(self, data: dict[str, Any]) -> Completion:
         message = mapping(data.get("message"))

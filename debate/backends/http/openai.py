@@ -26,6 +26,7 @@ from debate.concurrency.side_by_side import side_by_side
 from debate.errors import BackendUnavailableError, ConfigError
 from debate.flow import Block, Completion, Segment
 from debate.hashing import ById
+from debate.net.rate import RateLimits
 from debate.net.retry import RetryPolicy, TransportError
 from debate.types import LabelDistribution, Sampling, Usage
 
@@ -55,6 +56,8 @@ class OpenAICompatible(HTTPBackend):
         extra_body: further fields for every request.
         thinking, thinking_tokens, chat_template_kwargs: see `debate.backends.thinking.ThinkingSettings`. on and off are
             sent as variables of the chat template, low, medium and high as `reasoning_effort`.
+        rpm: most requests per minute, retries included, of this process; None is without limit.
+        tpm: most tokens per minute, likewise.
     """
 
     reads_labels = True
@@ -72,18 +75,20 @@ class OpenAICompatible(HTTPBackend):
         thinking: Thinking | bool = "auto",
         thinking_tokens: int | None = None,
         chat_template_kwargs: Mapping[str, Any] | None = None,
+        rpm: int | None = None,
+        tpm: int | None = None,
     ) -> None:
         settings = thinking_settings(thinking, thinking_tokens, chat_template_kwargs)
         address = base_url or os.environ.get("OPENAI_BASE_URL") or "https://api.openai.com/v1"
-        path = "/chat/completions"
         super().__init__(
             model,
             address,
-            path,
+            "/chat/completions",
             slots=slots,
             retry_policy=retry_policy,
             api_key_env=api_key_env,
             thinking=settings,
+            limits=RateLimits(rpm, tpm),
         )
         self._structured = structured
         self.response_format = ResponseFormat(structured, self.base_url)
@@ -206,6 +211,9 @@ class OpenAICompatible(HTTPBackend):
         named = ((self._renamed.get(name, name), value) for name, value in wanted.items())
         return {name: value for name, value in named if name is not None}
 
+    def _tokens_used(self, answer: Mapping[str, Any]) -> int:
+        return _usage(answer).total_tokens
+
     def _completion(self, answer: Any) -> Completion:
         choice = _choice(answer)
         message, reason = choice["message"], choice.get("finish_reason")
@@ -267,8 +275,8 @@ def _usage(answer: Any) -> Usage:
     tokens = mapping(answer.get("usage"))
     cached = mapping(tokens.get("prompt_tokens_details")).get("cached_tokens")
     thought = mapping(tokens.get("completion_tokens_details")).get("reasoning_tokens")
-    said = (tokens.get("prompt_tokens"), cached, tokens.get("completion_tokens"))
-    return Usage(*map(count, said), 1, count(thought))
+    said, asked = count(tokens.get("completion_tokens")), count(tokens.get("prompt_tokens"))
+    return Usage(asked, count(cached), said, 1, count(thought))
 
 
 def _escaped(place: Place) -> Place:

@@ -20,9 +20,10 @@ import tempfile
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
+from difflib import get_close_matches
 from multiprocessing import resource_tracker
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from debate.backends.base import Call, Capacity, check_is_chat
 from debate.backends.thinking import Thinking, thinking_settings, with_thinking_apart
@@ -53,6 +54,8 @@ _ENVIRONMENT = {
     "VLLM_WORKER_MULTIPROCESSING_METHOD": "spawn",
 }
 
+BUILT_IN = "built-in"
+"""What the bundled judge is called wherever a model is named; its folder is in `debate.bundled_judge`."""
 _SHAPES = 128
 """Kinds of requests whose parameters are kept."""
 
@@ -207,8 +210,8 @@ class VLLM:
         at = [None if n is None else said.begin + n for n in places(said.text, said.ends)]
         found = await reader.read_all([output.token_ids[:n] for n in at], [reader.in_reply(final, n) for n in at])
         usage = replace(reader.usage(len(ids), final), thinking_tokens=said.begin)
-        read = {"distributions": tuple(found), "thinking": said.thinking}
-        return Completion(said.text, output.finish_reason, usage, **read)
+        read, thinking = tuple(found), said.thinking
+        return Completion(said.text, output.finish_reason, usage, distributions=read, thinking=thinking)
 
     def _said(self, final: Any, ids: list[int]) -> _Said:
         """What an output says, its thinking and its reply told apart."""
@@ -375,14 +378,16 @@ class VLLM:
         given = str(arguments.pop("reasoning_parser", ""))
         if not self.thinks:
             return arguments
+        from vllm import tokenizers
         from vllm.config import StructuredOutputsConfig
-        from vllm.tokenizers import cached_tokenizer_from_config
 
         plugin = str(arguments.get("reasoning_parser_plugin") or "")
-        vocabulary = cached_tokenizer_from_config(_model_config(self.model, arguments)).get_vocab()
-        self._parser_name = parser_name(given, plugin, self.model, vocabulary)
-        config = arguments["structured_outputs_config"]  # vLLM sets the parser in it, which no dictionary lets it
-        config = StructuredOutputsConfig(**config) if isinstance(config, dict) else config
+        library: Any = tokenizers
+        tokenizer = library.cached_tokenizer_from_config(_model_config(self.model, arguments))
+        self._parser_name = parser_name(given, plugin, self.model, tokenizer.get_vocab())
+        config: Any = arguments["structured_outputs_config"]
+        if isinstance(config, Mapping):  # vLLM sets the parser in it, which it cannot in a mapping
+            config = StructuredOutputsConfig(**cast("Mapping[str, Any]", config))
         return {**arguments, "reasoning_parser": self._parser_name, "structured_outputs_config": config}
 
 
@@ -398,7 +403,13 @@ class _Said(NamedTuple):
 
 
 def check_model(model: str) -> None:
-    """Refuse a path at which there is no model. A hub's name can only be judged by loading it."""
+    """Refuse a path at which there is no model, and what is nearly `built-in`, before a hub is asked.
+
+    Any other name of a hub's can only be judged by loading it.
+
+    Raises:
+        ConfigError: with what was probably meant.
+    """
     path = Path(model).expanduser()
     if path.is_dir():
         if not (path / "config.json").is_file():
@@ -407,6 +418,11 @@ def check_model(model: str) -> None:
     looks_like_path = model.startswith((".", "/", "~")) or model.count("/") > 1
     if not path.exists() and looks_like_path:
         raise ConfigError(f"no such folder: {model}", field="model")
+    is_near = "/" not in model and bool(get_close_matches(model.lower(), [BUILT_IN], cutoff=0.8))
+    if is_near and not path.exists():
+        is_exact = model == BUILT_IN
+        hint = f"the bundled judge is loaded by Engine({BUILT_IN!r})" if is_exact else f"did you mean {BUILT_IN!r}?"
+        raise ConfigError(f"there is no model {model!r}", field="model", hint=hint)
 
 
 def _safe_seeds_on_cpu(model: str, arguments: Mapping[str, Any]) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from debate.evaluators.debate.prompts import DebatePrompts
 from debate.evaluators.debate.reading import Reader, low_mass
 from debate.evaluators.debate.settings import CELL_SCALE, DebateSettings
 from debate.evaluators.result import build_evaluation
-from debate.flow import Completion, Flow, Generate, ReadOut, Recall, gather, generate_parsed, recall
+from debate.flow import Completion, Flow, Generate, ReadOut, Recall, RoundEnd, gather, generate_parsed, recall
 from debate.hashing import derive
 from debate.parsing.debate_reply import ParsedReply
 from debate.scoring.distributions import p_best
@@ -87,7 +87,8 @@ class _Debate:
         for r in range(self.settings.rounds):
             self.turns += yield from self._round(r)
             self.cv.append(self._cv(r))
-            stop = self._stop_reason(r)
+            stop = self._stop_reason(r) or ("max_rounds" if r + 1 == self.settings.rounds else None)
+            self.run.tell(RoundEnd(r, self.cv[-1], stop))
             if stop is not None:
                 break
         after = yield from self._silent_readouts()
@@ -160,7 +161,7 @@ class _Debate:
         cells = yield from reader.cells(asked, ask)
         self.tokens += asked.tokens + cells.tokens
         reply, name = asked.value, self.settings.personas[i].name
-        return Turn(
+        turn = Turn(
             round=r,
             agent=name,
             labels=self.ordering.shown(i),
@@ -174,6 +175,8 @@ class _Debate:
             memories=memories,
             escaped_special_tokens=asked.escaped_special_tokens,
         )
+        self.run.tell(turn)
+        return turn
 
     def _recall(self, i: int, heard: Sequence[Turn]) -> Flow[tuple[Memory, ...]]:
         """The agent's memories for this turn, m_i = M(a_i, x, y, history); none without memory settings."""
@@ -270,6 +273,7 @@ class _Debate:
 
 def debate_flow(settings: Sequence[DebateSettings], task: Task, run: RunContext) -> Flow[Evaluation]:
     """The debate on a task; `settings` are of its candidate orders, which differ in nothing but their rounds."""
+    settings = [own.of_task(task) for own in settings]
     kind = settings[0].candidate_order
     base = base_order(kind, len(task.candidates), derive(run.seed, "order", task.id))
     debates = [_Debate(own, task, run, order) for own, order in zip(settings, (base, base[::-1]), strict=False)]

@@ -6,23 +6,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 from pydantic import Field
 
 from debate.convergence import Over
-from debate.errors import ConfigError
+from debate.errors import ConfigError, TaskError
 from debate.evaluators.base import Footprint, PromptingEvaluator, Readout
 from debate.evaluators.debate.candidate_order import CandidateOrder
 from debate.evaluators.debate.prompts import TEMPLATE_NAMES, check_templates
 from debate.parsing.debate_reply import HIGH, LOW, ReplyForm
-from debate.profiles import Component, Persona, Profile, load_profile
+from debate.profiles import Persona, Profile, load_profile
 from debate.scoring.tensor import Method, highest_score, normalize_tensor
 from debate.settings import describe_settings, result_setting, setting
 from debate.stop_rules import StopRule
+from debate.tasks.components import Component
 from debate.types import FloatArray, Sampling, Scale, Task
 
+TaskComponents = Literal["beside", "instead"]
 Mode = Literal["sequential", "simultaneous", "independent"]
 ReplyStyle = Literal["named", "compact"]
 _SCORES: dict[Readout, Literal["number", "label", "none"]] = {"reply": "number", "expected": "label", "cells": "none"}
@@ -110,6 +112,12 @@ class DebateSettings(PromptingEvaluator):
         "or none; see `debate.stop_rules`.",
         came_later=True,
     )
+    task_components: TaskComponents = setting(
+        "beside",
+        "Where a task has components of its own. beside: they are scored after the profile's. instead: they alone are "
+        "scored.",
+        came_later=True,
+    )
     name: str = field(default="debate", init=False)
 
     def __post_init__(self) -> None:
@@ -128,6 +136,30 @@ class DebateSettings(PromptingEvaluator):
         """The profile, read from its file where only its name or path was given."""
         return self.profile if isinstance(self.profile, Profile) else load_profile(self.profile)
 
+    def of_task(self, task: Task) -> Self:
+        """These settings with the components of the task, and their weights; `self` for a task without its own.
+
+        Raises:
+            TaskError: for a component that has the name of one of the profile's, where both are scored.
+        """
+        if not task.components:
+            return self
+        self.check_task(task)
+        is_beside = self.task_components == "beside"
+        before = self.components if is_beside else ()
+        weights = [*self.component_weights[: len(before)], *(component.weight for component in task.components)]
+        profile = replace(self.loaded_profile, components=(*before, *task.components))
+        return replace(self, profile=profile, weights=weights, templates=self.prompt_templates)
+
+    def check_task(self, task: Task) -> None:
+        """Refuse a task with a component that has the name of one of the profile's, where both are scored."""
+        taken = {component.name.casefold() for component in self.components}
+        for n, component in enumerate(task.components if self.task_components == "beside" else ()):
+            if component.name.casefold() in taken:
+                problem = f"{component.name!r} is a component of the profile {self.profile_name!r}, too"
+                hint = "rename it, or score the task's components alone with the setting task_components=instead"
+                raise TaskError(problem, field=f"components.{n}.name", hint=hint)
+
     @property
     def scale(self) -> Scale:
         """The scale of the aggregated scores; its end is the score of a candidate with the highest score in all cells.
@@ -143,7 +175,7 @@ class DebateSettings(PromptingEvaluator):
 
     @property
     def components(self) -> tuple[Component, ...]:
-        """The K components."""
+        """The K components of a task without components of its own."""
         return self.loaded_profile.components
 
     @property
@@ -219,6 +251,9 @@ class DebateSettings(PromptingEvaluator):
 
         The continuations of a read-out share the words of the reply before it, and each has an end of its own.
         """
+        return self.of_task(task)._footprint(task)
+
+    def _footprint(self, task: Task) -> Footprint:
         texts = [task.x, *task.background, *(candidate.text for candidate in task.candidates)]
         rules = 2000 + sum(len(component.description) for component in self.components)
         longest_role = max(len(persona.role) for persona in self.personas)

@@ -187,6 +187,29 @@ def test_a_folder_that_holds_no_model_is_refused(tmp_path: Path) -> None:
         VLLM(tmp_path)
 
 
+@pytest.mark.parametrize("model", ["built_in", "builtin", "buildin", "Built-In", "built in", "BUILT-IN"])
+def test_a_name_near_the_bundled_judges_is_refused_before_a_hub_is_asked(model: str) -> None:
+    with pytest.raises(ConfigError, match="did you mean 'built-in'"):
+        VLLM(model)
+
+
+def test_the_bundled_judge_is_loaded_by_the_engine_which_knows_its_settings() -> None:
+    with pytest.raises(ConfigError, match=r"Engine\('built-in'\)"):
+        VLLM("built-in")
+
+
+@pytest.mark.parametrize("model", ["gpt2", "Qwen/Qwen3-8B", "me/built-in", "bert-base-uncased"])
+def test_any_other_name_is_left_to_the_hub(model: str) -> None:
+    assert VLLM(model).model == model
+
+
+def test_a_folder_of_a_name_near_the_bundled_judges_is_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "built_in").mkdir()
+    (tmp_path / "built_in" / "config.json").write_text("{}")
+    assert VLLM("built_in").model == "built_in"
+
+
 def test_labels_are_read_where_vllm_gives_the_models_own_probabilities() -> None:
     assert VLLM("tiny").reads_labels
     assert not VLLM("tiny", logprobs_mode="processed_logprobs").reads_labels

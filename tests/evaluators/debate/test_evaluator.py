@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -16,9 +17,26 @@ from debate.evaluators.base import RunContext
 from debate.flow import Completion, Generate, Recall
 from debate.profiles import Component, MemorySettings, Persona, Profile
 from debate.scoring.tensor import normalize_tensor, softmax
-from debate.testing import drive
+from debate.testing import drive, reply_for
 from debate.types import Failure, FloatArray, Memory, Sampling, Usage
-from tests.driving import Answerer, Judge, by_text, debate, evaluator, flat, heard, panel, reply, task, user_text
+from tests.driving import (
+    RUN,
+    Answerer,
+    Judge,
+    by_text,
+    components_of,
+    debate,
+    evaluator,
+    flat,
+    heard,
+    panel,
+    reply,
+    rubric_task,
+    shown,
+    system_text,
+    task,
+    user_text,
+)  # fmt: skip
 
 Where = tuple[str, int]
 """(agent, round)"""
@@ -402,3 +420,64 @@ def test_two_debates_of_one_evaluator_know_nothing_of_each_other() -> None:
     debate(settings_, second)
     assert [heard(call) for call in second.calls] == [heard(call) for call in first.calls]
     assert heard(second.calls[0]) == []
+
+
+# Components of one task
+
+
+def test_a_tasks_own_components_are_scored_after_the_profiles() -> None:
+    judge = Judge(by_text)
+    evaluation = debate(evaluator(rounds=2, weights=[1, 0.5]), judge, rubric_task("c8", "c9", weights=[0.25, 1]))
+    assert evaluation.components == ("c0", "c1", "c8", "c9")
+    assert evaluation.tensor is not None
+    assert evaluation.tensor.shape == (2, 2, 3, 4)
+    expected = normalize_tensor(evaluation.tensor, [1, 0.5, 0.25, 1], "weighted_mean", 2)
+    assert evaluation.scores.tolist() == expected.tolist()
+    assert (evaluation.status, evaluation.selected) == ("ok", 2)
+    assert components_of(judge.calls[0]) == ["c0", "c1", "c8", "c9"]
+    assert "- c9: How it is." in system_text(judge.calls[0])
+    assert "c9 " in user_text(judge.calls[-1])  # the history has its scores
+    assert "c9" in evaluation.feedback(0)
+
+
+def test_a_tasks_own_components_can_stand_in_place_of_the_profiles() -> None:
+    judge = Judge(by_text)
+    settings = evaluator(rounds=1, task_components="instead")
+    evaluation = debate(settings, judge, rubric_task("c0", "c9", weights=[0, 1]))
+    assert evaluation.components == ("c0", "c9")
+    assert evaluation.tensor is not None
+    assert evaluation.scores.tolist() == evaluation.tensor[0].mean(axis=0)[:, 1].tolist()
+    assert debate(settings, Judge(by_text)).components == ("c0", "c1")
+
+
+@pytest.mark.parametrize("told", [{"candidate_order": "balanced"}, {"reply": "compact"}, {"method": "article"}])
+def test_a_tasks_own_components_are_scored_however_the_debate_is_held(told: dict[str, Any]) -> None:
+    def answer(call: Generate) -> str:
+        said = json.loads(reply(call, by_text)) if told.get("reply") != "compact" else compact(call)
+        return json.dumps(said)
+
+    def compact(call: Generate) -> dict[str, Any]:
+        of = {label: {"comment": "", "scores": [1, 2, 3, 4]} for label in shown(call)}
+        return {"overall": "", "candidates": of}
+
+    evaluation = debate(evaluator(rounds=1, **told), answer, rubric_task(weights=[0.5, 0.5]))
+    leaf = evaluation.members[0] if evaluation.members else evaluation
+    assert (evaluation.status, leaf.components) == ("ok", ("c0", "c1", "c8", "c9"))
+    assert evaluation.scale.high == (7.5 if told.get("method") == "article" else 10)
+
+
+def test_a_task_without_components_is_asked_as_ever_by_an_evaluator_that_also_debates_others() -> None:
+    settings, before, after = evaluator(rounds=1), Judge(by_text), Judge(by_text)
+    debate(settings, before)
+    debate(settings, Judge(by_text), rubric_task())
+    debate(settings, after)
+    assert [call.prompt for call in before.calls] == [call.prompt for call in after.calls]
+
+
+@pytest.mark.parametrize("readout", ["expected", "cells"])
+def test_a_tasks_own_components_are_read_out(readout: str) -> None:
+    settings = evaluator(rounds=1, readout=readout, silent_readouts=True)
+    evaluation = drive(settings.flow(rubric_task(), RUN), reply_for)
+    assert [each.scores.shape for each in evaluation.before] == [(3, 4)] * 2
+    assert evaluation.p_best is not None
+    assert not np.isnan(evaluation.scores).any()

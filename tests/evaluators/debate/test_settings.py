@@ -10,13 +10,13 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 
-from debate.errors import ConfigError, ProfileError, TemplateError
+from debate.errors import ConfigError, ProfileError, TaskError, TemplateError
 from debate.evaluators.debate.evaluator import DebateEvaluator
 from debate.profiles import Component, MemorySettings, Persona, Profile
 from debate.scoring.tensor import Method, normalize_tensor
 from debate.settings import declarations
 from debate.types import Sampling, Scale, Task
-from tests.driving import evaluator, panel, task
+from tests.driving import evaluator, panel, rubric_task, task
 
 NAN, INF = float("nan"), float("inf")
 
@@ -191,7 +191,7 @@ _CHANGES: dict[str, Any] = {
     "softmax_temperature": 2.0, "retries": 1, "history_scores": False, "blind_first_round": True, "ties": "seeded",
     "token_budget": 9, "sampling": Sampling(temperature=0.1), "comment_chars": 9, "overall_chars": 9,
     "readout": "cells", "reply": "compact", "abstain": True, "silent_readouts": True,
-    "stop_rule": "ranking",
+    "stop_rule": "ranking", "task_components": "instead",
 }  # fmt: skip
 
 
@@ -207,6 +207,27 @@ def test_no_setting_is_missing_from_the_test_above() -> None:
 
 def test_a_debate_without_read_outs_is_described_as_before_there_were_any() -> None:
     assert not {"readout", "reply", "abstain", "silent_readouts"} & evaluator().describe().keys()
+
+
+def test_a_debate_that_scores_components_of_tasks_beside_its_own_is_described_as_before_there_were_any() -> None:
+    assert "task_components" not in evaluator().describe()
+
+
+def test_a_tasks_own_components_make_its_footprint_larger() -> None:
+    plain, own = task(), rubric_task("c8", description="d" * 500)
+    assert evaluator().footprint(own).characters == evaluator().footprint(plain).characters + 500
+    assert evaluator().footprint(own).max_tokens > evaluator().footprint(plain).max_tokens
+
+
+def test_a_task_may_not_name_a_component_as_the_profile_does() -> None:
+    with pytest.raises(TaskError) as caught:
+        evaluator(panel(2, 2)).check_task(rubric_task("C1"))
+    assert (caught.value.field, caught.value.problem) == (
+        "components.0.name",
+        "'C1' is a component of the profile 'panel', too",
+    )
+    assert "task_components=instead" in str(caught.value.hint)
+    evaluator(panel(2, 2), task_components="instead").check_task(rubric_task("C1"))
 
 
 def test_a_debate_without_a_stop_rule_is_described_as_before_there_were_any() -> None:

@@ -1,0 +1,166 @@
+"""`debate ask`: one debate on the command line, shown as it goes."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager, nullcontext
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from debate.cli.flags import settings_flags
+from debate.errors import InputError
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+    from debate.cli.execution import Opened
+    from debate.cli.live import Shown
+    from debate.config.settings import RunSettings
+    from debate.engine import Engine
+    from debate.types import Task
+
+_OF_RUNS = (
+    *("limit", "format", "answers", "columns"),
+    *("out", "store", "run", "cache", "max_concurrency", "engine_restarts"),
+)
+"""Settings of eval sets and of what is recorded, which one question has no use for."""
+
+
+@settings_flags(without=_OF_RUNS)
+def ask(
+    question: Annotated[str, typer.Argument(help="The question, or the task; - reads it from standard input.")],
+    answers: Annotated[
+        list[str], typer.Argument(help="The answers to compare, each in quotation marks; - reads one from there.")
+    ],
+    config: Annotated[
+        Path | None, typer.Option(help="YAML file of settings; flags override it.", rich_help_panel="Run")
+    ] = None,
+    context: Annotated[
+        list[str] | None, typer.Option(help="A text that belongs to the question. Repeatable.", rich_help_panel="Task")
+    ] = None,
+    reference: Annotated[
+        str | None, typer.Option(help="An answer known to be right, which the agents see.", rich_help_panel="Task")
+    ] = None,
+    best: Annotated[
+        int | None,
+        typer.Option(
+            help="Which answer is right, counted from 1; no agent sees it, and the result says right or wrong.",
+            rich_help_panel="Task",
+        ),
+    ] = None,
+    raw: Annotated[bool, typer.Option("--raw", help="Also show the replies that could not be read.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the evaluation alone, as one line of a results.jsonl.")
+    ] = False,
+    **flags: Any,
+) -> None:
+    """Debate the answers to one question, and show every turn as it is taken. Nothing is recorded.
+
+    With --model built-in, the bundled judge and its memories answer questions of its small world. After `--`, texts may
+    begin with a hyphen. A line that --json prints is kept like any results.jsonl: `debate show FILE` reads it.
+
+    Example:
+        debate ask "8+6?" "14." "27." --model built-in
+        debate ask "Who wrote Emma?" "Jane Austen." "Emily Bronte." --backend openai --base-url URL --model M
+    """
+    from debate.cli import DONE, DONE_WITH_FAILURES
+    from debate.cli.console import open_console, say_json
+    from debate.cli.execution import Opened, end_as_on_interrupt
+    from debate.cli.live import Shown
+    from debate.cli.render_debate import View, render_end, render_task
+    from debate.evaluators.base import check_task
+
+    task = _task(question, answers, context or (), reference, best)
+    opened = Opened.to_ask(read_settings(config, flags))
+    check_task([opened.evaluator], task)
+    end_as_on_interrupt()
+    console = open_console()
+    view = View.of(console, raw=raw)
+    shown = None if as_json else Shown(console, view, opened.evaluator)
+    if shown is not None:
+        _print(console, render_task(task))
+    with _engine(opened, shown) as engine:
+        with nullcontext() if shown is None else shown:
+            if opened.loads:
+                _load(engine, opened.model, shown)
+            evaluation = engine.evaluate(task, opened.evaluator)
+        # Before the engine is closed, which may take its time.
+        if shown is None:
+            say_json(evaluation.to_json())
+        else:
+            _print(console, render_end(evaluation, view, task, is_told=shown.is_live))
+    raise typer.Exit(DONE if evaluation.status == "ok" else DONE_WITH_FAILURES)
+
+
+def _print(console: Console, parts: Iterable[RenderableType]) -> None:
+    for part in parts:
+        console.print(part)
+
+
+def _task(
+    question: str, answers: Sequence[str], context: Sequence[str], reference: str | None, best: int | None
+) -> Task:
+    """The task of the command's texts; at most one of them is read from standard input.
+
+    Raises:
+        InputError: for what is no task; names the argument.
+    """
+    from debate.types import Task
+
+    if [question, *answers].count("-") > 1:
+        raise InputError("stands for standard input, which only one text can be read from", field="-")
+    if best is not None and not 1 <= best <= len(answers):
+        hint = "answers are counted from 1"
+        raise InputError(f"must be from 1 to {len(answers)}, got {best}", field="--best", hint=hint)
+    x, *texts = (sys.stdin.read().strip("\n") if text == "-" else text for text in (question, *answers))
+    return Task(x, texts, context=context, reference=reference, best=None if best is None else best - 1)
+
+
+def read_settings(config: Path | None, flags: dict[str, Any]) -> RunSettings:
+    """The settings; the bundled judge recalls from its own memories unless others are given."""
+    from debate.bundled_judge import BUILT_IN
+    from debate.config.settings import RunSettings
+
+    settings = RunSettings.read(config, flags)
+    if settings.model == BUILT_IN and settings.evaluator == "debate" and "memory" not in settings.model_fields_set:
+        settings = RunSettings.read(config, {**flags, "memory": "built-in"})
+    return settings
+
+
+@contextmanager
+def _engine(opened: Opened, shown: Shown | None) -> Generator[Engine]:
+    """An engine over the models, with nothing recorded. What is noted goes to stderr."""
+    from debate.cli.console import say
+    from debate.engine import Engine
+    from debate.jobs.run import recalling
+    from debate.runtime.limits import Budget
+
+    settings = opened.settings
+    with recalling(settings.memory, time.time(), opened.backends, partial(say, err=True)) as memory:
+        engine = Engine(
+            opened.backends,
+            memory=memory,
+            seed=settings.seed,
+            on_turn=None if shown is None else shown.tell,
+            budget=Budget(settings.max_tokens, settings.max_seconds),
+            task_seconds=settings.task_seconds,
+        )
+        with engine:
+            engine.check(opened.evaluator)
+            yield engine
+
+
+def _load(engine: Engine, model: str, shown: Shown | None) -> None:
+    """Load a model, and say so."""
+    from debate.cli.console import say
+
+    began = time.monotonic()
+    if shown is None or not shown.awaits(f"loading {model}"):
+        say(f"loading {model}", err=True)
+    engine.start()
+    say(f"loaded {model} in {time.monotonic() - began:.0f} s", err=True)

@@ -1,0 +1,1 @@
+"""What tasks are made of: score components, conversations. Knows neither tasks nor prompts."""
