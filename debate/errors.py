@@ -140,7 +140,7 @@ class RunLockedError(DebateError):
 
 
 class BudgetExceededError(DebateError):
-    """The run has used the tokens or the seconds that it was given."""
+    """The run has used the tokens, the money or the seconds that it was given."""
 
 
 ENDS_A_RUN = (BackendUnavailableError, StoreError, BudgetExceededError, RunMismatchError)

@@ -167,7 +167,7 @@ def _work(
     from debate.cli.progress import Progress
 
     end_as_on_interrupt()
-    with Progress(model=model) as progress:
+    with Progress(model=model, prices=job.settings.prices(backends)) as progress:
         try:
             return *job.execute(backends, progress), progress
         except KeyboardInterrupt:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Self
 
 from rich.console import Console
@@ -18,7 +19,7 @@ from debate.backends import Call
 from debate.cli.console import open_console
 from debate.evaluation import Evaluation, abstained_cells
 from debate.flow import Completion
-from debate.types import Usage
+from debate.types import Price, Usage
 
 if TYPE_CHECKING:  # it loads SQLAlchemy
     from debate.store.workers import Others
@@ -33,6 +34,13 @@ def cached_share(usage: Usage) -> float:
     return usage.cached_tokens / usage.prompt_tokens if usage.prompt_tokens else 0.0
 
 
+def money(cost: float) -> str:
+    """A sum of money: two decimals, four where it is less than 1."""
+    if 0 < cost < 0.00005:
+        return "less than 0.0001"
+    return f"{cost:,.2f}" if cost >= 1 else f"{cost:.4f}"
+
+
 def _counted(n: int, noun: str) -> str:
     return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
 
@@ -40,8 +48,11 @@ def _counted(n: int, noun: str) -> str:
 class Progress:
     """A `debate.jobs.run.RunListener` that shows what it is told, and keeps the totals for the summary."""
 
-    def __init__(self, *, model: str, console: Console | None = None) -> None:
+    def __init__(
+        self, *, model: str, prices: Mapping[str, Price] | None = None, console: Console | None = None
+    ) -> None:
         self.console = console or open_console(stderr=True)
+        self.prices: Mapping[str, Price] = prices or {}
         self.usage = Usage()
         self.failed_turns = 0
         self.failed = 0

@@ -46,6 +46,7 @@ from debate.sql.connect import normalize_url, sqlite_file, without_password
 from debate.store import Store, StoredRun
 from debate.store.queries import Totals
 from debate.store.workers import Others
+from debate.types import Usage, cost_of
 
 _FIRST_WAIT = 1.0
 _REPORT_SECONDS = 2.0
@@ -141,6 +142,7 @@ class Run:
     def _check(self, backends: Mapping[str, Backend], folder: RunDirectory) -> None:
         """Find the faults of the settings before anything is made."""
         Engine(backends).check(self.evaluator)
+        Budget(cost=self.settings.max_cost, prices=self.settings.prices(backends)).check_prices(backends)
         settings_digest(self.evaluator)
         if sqlite_file(url := normalize_url(folder.store_url)) is None and url.get_backend_name() == "sqlite":
             raise ConfigError("a store in memory ends with the run", field="store", hint="give a file")
@@ -195,8 +197,6 @@ class _Session:
     done_before: int = 0
     done: int = 0
     """Tasks that were evaluated here."""
-    spent_before: int = field(init=False)
-    """Tokens that were spent before the work was divided."""
     budget: Budget = field(init=False)
     others_before: Others = Others(0, 0, 0)
     reported_at: float = field(default_factory=time.monotonic)
@@ -271,10 +271,24 @@ class _Session:
         if self.results is not None and (rescored or not self.results.is_current()):
             self.results.rewrite(record.result_lines(settings))
         if self.done_before < self.total and not self.run.prepare:
-            self.spent_before = record.plan(settings)
-            self.others_before = record.others()
-            self.budget = Budget(spent=self.spent_before, others=self.others_before.tokens)
+            self.budget = self._budget(record.plan(settings), record.others())
         record.note(**self.folder.noted(record.about), results_under=settings)
+
+    def _budget(self, used: Mapping[str, Usage], others: Others) -> Budget:
+        """What is left to this session, after what was used before, and by the others."""
+        limits, prices = self.run.settings, self.run.settings.prices(self.backends)
+        budget = Budget(
+            limits.max_tokens,
+            limits.max_seconds,
+            limits.max_cost,
+            prices=prices,
+            spent=sum(usage.total_tokens for usage in used.values()),
+            others=others.tokens,
+            cost_before=cost_of(used, prices),
+        )
+        budget.cost_of_others = cost_of(others.used, prices)
+        self.others_before = others
+        return budget
 
     def _open_results(self, open_files: ExitStack) -> ResultsFile | None:
         """The file of results; None where another process that works on the run writes it."""
@@ -339,8 +353,6 @@ class _Session:
         settings, record, evaluator = self.run.settings, self.record, self.run.evaluator
         began = record.started_at if self.run.debated is None else self.run.debated.started_at
         with recalling(settings.memory, began, self.backends, self.watcher.note) as memory:
-            spent, others = self.budget.spent, self.budget.others
-            self.budget = Budget(settings.max_tokens, settings.max_seconds, spent=spent, others=others)
             engine = Engine(
                 self.backends,
                 memory=memory,
@@ -383,12 +395,13 @@ class _Session:
         """Tell the others now and then what was done here, and hear from them."""
         if is_last or time.monotonic() - self.reported_at >= _REPORT_SECONDS:
             self.reported_at = time.monotonic()
-            self.record.report(self.done, self.budget.spent - self.spent_before).add_done_callback(self._heard)
+            self.record.report(self.done, {**self.budget.used}).add_done_callback(self._heard)
 
     def _heard(self, future: Future[Others]) -> None:
         if future.exception() is None:  # whoever writes next meets the fault
             now, before = future.result(), self.others_before
             self.budget.others = now.tokens
+            self.budget.cost_of_others = cost_of(now.used, self.budget.prices)
             self.watcher.shared(replace(now, tasks=now.tasks - before.tasks))
 
 

@@ -13,7 +13,9 @@ from debate.dataset.labels import Labels, labels_of
 from debate.dataset.several import EvalSets
 from debate.errors import TaskError
 from debate.evaluators.base import Evaluator, check_task
+from debate.evaluators.callback import CallbackEvaluator
 from debate.evaluators.debate.evaluator import DebateEvaluator
+from debate.evaluators.steps.evaluator import StepEvaluator
 from debate.evaluators.vote import VoteEvaluator
 from debate.types import SHARED_IDS, Task, UniqueIds
 
@@ -153,3 +155,5 @@ def remarks(task: Task, evaluator: Evaluator) -> Iterator[str]:
         yield "the same candidate stands twice"
     if len(texts) == 1 and isinstance(evaluator, DebateEvaluator | VoteEvaluator):
         yield "one candidate stands alone, so that there is nothing to compare,"
+    if task.components and isinstance(evaluator, StepEvaluator | CallbackEvaluator):
+        yield f"components of the task's own are ignored, as {evaluator.name} scores none,"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from debate import VoteEvaluator
+from debate import StepEvaluator, VoteEvaluator
 from debate.dataset.several import evalset_of
 from debate.errors import TaskError
 from debate.jobs.survey import Survey
@@ -36,3 +36,15 @@ def test_a_file_that_the_limit_leaves_out_is_not_among_the_files(tmp_path: Path)
     survey = Survey({str(files[0]): "first"})
     assert len(list(survey.read(evalset_of(files, 1), VoteEvaluator()))) == 1
     assert survey.files == [("first", "own", 1)]
+
+
+def test_components_that_an_evaluator_ignores_are_noted(tmp_path: Path) -> None:
+    own = [{"name": "cites", "description": "Names a source."}]
+    file = lines(tmp_path / "tasks.jsonl", {"x": "a", "candidates": ["b", "c"], "components": own})
+    for evaluator, noted in ((StepEvaluator(), 1), (VoteEvaluator(), 0)):
+        survey = Survey()
+        list(survey.read(evalset_of([file]), evaluator))
+        assert (
+            sum("components of the task's own are ignored, as step scores none" in note for note in survey.notes)
+            == noted
+        )
