@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, cast, runtime_checkable
 
 from debate.errors import CallError, ConfigError
 from debate.flow import Call, Completion, Messages, Prompt
@@ -58,6 +58,22 @@ class Backend(Protocol):
 
     async def aclose(self) -> None:
         """Let go of everything. Safe to call twice, and before `start`."""
+        ...
+
+
+@runtime_checkable
+class Transferable(Protocol):
+    """A backend that is costly to start, and that may take over what another of its kind has loaded.
+
+    A cell of a notebook that is run again makes its engine again; the model then stays loaded, once.
+    """
+
+    def is_equal(self, other: object) -> bool:
+        """Whether the other would load exactly the same."""
+        ...
+
+    def take_over(self, other: Any) -> None:
+        """Have what an equal backend has loaded, which then has nothing loaded. Nothing of it may be under way."""
         ...
 
 

@@ -80,7 +80,8 @@ def ask(
     task = _task(question, answers, context or (), reference, best)
     opened = Opened.to_ask(read_settings(config, flags))
     check_task([opened.evaluator], task)
-    say(*(remark.strip(",") for remark in remarks(task, opened.evaluator)), err=True)
+    model = next(iter(opened.backends.values())).model
+    say(*(remark.strip(",") for remark in remarks(task, opened.evaluator, model)), err=True)
     end_as_on_interrupt()
     console = open_console()
     view = View.of(console, raw=raw)

@@ -349,6 +349,12 @@ class RunSettings(_WithDebate):
         texts = {own: self.price} | {name: each.price for name, each in self.models.items()}
         return {name: Price.read(text) for name, text in texts.items() if text is not None}
 
+    def prices_asked(self, models: Iterable[str]) -> list[Price]:
+        """The prices of the run's own model and of these others; none where one of them has no price."""
+        settings = [self, *(self.models[name] for name in models if name in self.models)]
+        texts = [each.price for each in settings if each.price is not None]
+        return [Price.read(text) for text in texts] if len(texts) == len(settings) else []
+
     def given(self) -> dict[str, Any]:
         """What was set, as plain data by which `debate resume` makes the same settings again."""
         return self.model_dump(mode="json", exclude_unset=True)

@@ -112,7 +112,9 @@ class Admission:
 
 
 class Budget:
-    """Counts the tokens and seconds that a run uses, and what they cost; None is without limit.
+    """Counts the tokens and seconds that a run or a call such as `evaluate_batch` uses, and what they cost.
+
+    None is without limit. A budget that is given to several calls is what all of them together may use.
 
     Args:
         tokens: most prompt and completion tokens of all sessions and processes of the run together.
@@ -160,12 +162,13 @@ class Budget:
             BudgetExceededError: when nothing is left.
         """
         if self.tokens is not None and (spent := self.spent + self.others) >= self.tokens:
-            message = f"the run's budget of {self.tokens:,} tokens is used up ({spent:,})"
-            raise BudgetExceededError(message, hint=_HINT)
+            message = f"the budget of {self.tokens:,} tokens is used up ({spent:,})"
+            raise BudgetExceededError(message, hint=_HINT, budget=self)
         if self.cost is not None and (cost := self.cost_so_far) >= self.cost:
-            raise BudgetExceededError(f"the run's {self.cost:g} of --max-cost are spent ({cost:.4g})", hint=_HINT)
+            message = f"the run's {self.cost:g} of --max-cost are spent ({cost:.4g})"
+            raise BudgetExceededError(message, hint=_HINT, budget=self)
         if self.seconds is not None and self._clock() - self._began >= self.seconds:
-            raise BudgetExceededError(f"the run's {self.seconds:g} seconds are over", hint=_HINT)
+            raise BudgetExceededError(f"the budget's {self.seconds:g} seconds are over", hint=_HINT, budget=self)
 
     @property
     def cost_so_far(self) -> float:

@@ -179,6 +179,11 @@ def used(connection: Connection, run_id: int) -> dict[str, Usage]:
     return {row[0]: Usage(*map(int, row[1:])) for row in rows}
 
 
+def accuracy(connection: Connection, chosen: Any) -> Accuracy:
+    """Accuracy over the evaluations of a query, which holds their table."""
+    return _accuracy(connection.execute(chosen.with_only_columns(*_ACCURACY)).one())
+
+
 def accuracy_by_group(connection: Connection, run_id: int, revision: int) -> dict[str, Accuracy]:
     """Accuracy over the evaluated tasks with a label, by the `group` in a task's metadata, in the order of the tasks.
 

@@ -12,11 +12,7 @@ import functools
 import gc
 import itertools
 import json
-import logging
-import multiprocessing
-import os
 import signal
-import tempfile
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
@@ -27,6 +23,7 @@ from typing import Any, NamedTuple, cast
 
 from debate.backends.base import Call, Capacity, check_is_chat
 from debate.backends.thinking import Thinking, thinking_settings, with_thinking_apart
+from debate.backends.vllm.environment import prepare_processes
 from debate.backends.vllm.label_tokens import LabelTokens, count_distinct, places, spell
 from debate.backends.vllm.process_guard import OrphanReaper
 from debate.backends.vllm.prompt_tokens import PromptTokenizer
@@ -44,16 +41,8 @@ _DEFAULTS: dict[str, Any] = {
     # Without it a weak model fills its reply with white space between the tokens of the JSON.
     "structured_outputs_config": {"backend": "xgrammar", "disable_any_whitespace": True},
 }
-_ENVIRONMENT = {
-    "VLLM_NO_USAGE_STATS": "1",
-    "VLLM_LOGGING_LEVEL": "ERROR",
-    "TORCH_CPP_LOG_LEVEL": "ERROR",
-    "PYTHONWARNINGS": "ignore",  # read by the engine's processes only
-    "TOKENIZERS_PARALLELISM": "false",
-    # The engine lives beside an event loop in a thread of its own, and a fork would copy half of that.
-    "VLLM_WORKER_MULTIPROCESSING_METHOD": "spawn",
-}
-
+_LOADED = ("_engine", "_splice", "_parser", "_parser_name", "capacity", "_ids", "_shapes", "_spelled", "_guard")
+"""What a backend has once its engine is started."""
 BUILT_IN = "built-in"
 """What the bundled judge is called wherever a model is named; its folder is in `debate.bundled_judge`."""
 _SHAPES = 128
@@ -109,6 +98,7 @@ class VLLM:
         # Other log-probabilities are those after temperature and top-p, or none.
         self.reads_labels = self._engine_args.get("logprobs_mode", "raw_logprobs") == "raw_logprobs"
         self._stat_loggers = list(stat_loggers)
+        self._loads = (type(self), self.model, self._engine_args, self._stat_loggers, self._thinking)
         self._guard = OrphanReaper()
         check_model(self.model)
 
@@ -127,20 +117,11 @@ class VLLM:
         """Load the model. Takes from seconds to minutes.
 
         Raises:
-            ConfigError: when vLLM refuses the model or an argument.
+            ConfigError: when vLLM refuses the model or an argument, or its processes would run this script again.
         """
         if self._engine is not None:
             return
-        if getattr(multiprocessing.current_process(), "_inheriting", False):
-            hint = 'put the code that runs under `if __name__ == "__main__":`'
-            problem = "a vLLM engine is being started while its own worker process imports your script"
-            raise ConfigError(problem, hint=hint)
-        for name, value in _ENVIRONMENT.items():
-            os.environ.setdefault(name, value)
-        os.environ.setdefault("VLLM_RPC_BASE_PATH", _socket_folder().name)
-        if Path(self.model).exists():
-            os.environ.setdefault("HF_HUB_OFFLINE", "1")
-        logging.getLogger("vllm").setLevel(os.environ["VLLM_LOGGING_LEVEL"])
+        await prepare_processes(self.model)
         loading = in_daemon_thread(self._load, "vllm-load")
         try:
             await asyncio.shield(loading)
@@ -173,6 +154,18 @@ class VLLM:
             raise
         except Exception as error:
             raise CallError("engine_refused", f"vLLM refused the request: {error}") from error
+
+    def is_equal(self, other: object) -> bool:
+        """Whether the other loads the same model with the same arguments."""
+        return isinstance(other, VLLM) and self._loads == other._loads
+
+    def take_over(self, other: VLLM) -> None:
+        """Have the engine that an equal backend has started; it is the other's to be started anew."""
+        if other is not self:
+            fresh = VLLM(self.model, stat_loggers=self._stat_loggers, **self._engine_args)
+            for name in _LOADED:
+                setattr(self, name, getattr(other, name))
+                setattr(other, name, getattr(fresh, name))
 
     def count_tokens(self, text: str) -> int:
         """Tokens of a text, once started."""
@@ -446,12 +439,6 @@ def _model_config(model: str, arguments: Mapping[str, Any]) -> Any:
 
     known = {key: arguments[key] for key in ("max_model_len", "tokenizer", "trust_remote_code") if key in arguments}
     return AsyncEngineArgs(model=model, **known).create_model_config()
-
-
-@functools.cache
-def _socket_folder() -> tempfile.TemporaryDirectory[str]:
-    """Where vLLM puts its sockets, which it leaves behind; removed when the interpreter ends."""
-    return tempfile.TemporaryDirectory(prefix="debate-vllm-")
 
 
 @functools.cache
