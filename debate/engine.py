@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from debate import bundled_judge
-from debate.backends.base import READOUT_HINT, ROLES_HINT, Backend, Call, start_all
+from debate.backends.base import READOUT_HINT, ROLES_HINT, THINKING_HINT, Backend, Call, start_all
 from debate.backends.cached import Cached, Replies
 from debate.concurrency.daemon_thread import in_daemon_thread
 from debate.config.names import GivenBackend, GivenEvaluator, NamedEvaluators, named_backends
@@ -475,7 +475,7 @@ class Engine:
         Raises:
             ConfigError: for what is no evaluator and names none, or one that asks for a model for which there is no
                 backend, asks a chat model with messages of other roles than a chat's, or reads labels out of a backend
-                that gives no probabilities.
+                that gives no probabilities, or that would first have to think.
         """
         found = [self._evaluators.find(each) for each in evaluators]
         for evaluator in {id(evaluator): evaluator for evaluator in found}.values():
@@ -490,11 +490,18 @@ class Engine:
                 if getattr(backend := self._backend(name), "is_chat", False):
                     problem = f"{evaluator.name} has a judge with roles of its own, and {backend.model} is a chat model"
                     raise ConfigError(problem, field="backend", hint=ROLES_HINT)
-            for name in getattr(evaluator, "read_models", ()):
-                if not getattr(backend := self._backend(name), "reads_labels", False):
-                    problem = f"the backend of {backend.model} gives no probabilities, which {evaluator.name} reads out"
-                    raise ConfigError(problem, field="readout", hint=READOUT_HINT)
+            self._check_read_outs(evaluator)
         return found
+
+    def _check_read_outs(self, evaluator: Evaluator) -> None:
+        for name in getattr(evaluator, "read_models", ()):
+            if not getattr(backend := self._backend(name), "reads_labels", False):
+                problem = f"the backend of {backend.model} gives no probabilities, which {evaluator.name} reads out"
+                raise ConfigError(problem, field="readout", hint=READOUT_HINT)
+        for name in getattr(evaluator, "continued_models", ()):
+            if getattr(backend := self._backend(name), "thinks", False):
+                problem = f"{backend.model} is to think, and {evaluator.name} would read labels out without a thought"
+                raise ConfigError(problem, field="readout", hint=THINKING_HINT)
 
     def _backend(self, name: str | None) -> Backend:
         """The backend of a model; None is the run's own."""
@@ -505,7 +512,7 @@ def _observe(engine: weakref.ref[Engine], admission: Admission, call: Call, comp
     """Learn from a reply, and show it. Holds no engine: what its runner holds would never be forgotten."""
     usage, characters = completion.usage, sum(map(len, call.prompt.texts))
     if call.read_out is None or not call.read_out.continuations:  # what decodes no reply tells no reply's length
-        admission.observe(characters, usage.prompt_tokens, usage.completion_tokens)
+        admission.observe(characters, usage.prompt_tokens, usage.completion_tokens - usage.thinking_tokens)
     if (its := engine()) is not None and its.on_completion is not None:
         its.on_completion(call, completion)
 

@@ -111,7 +111,8 @@ def _add_calls(facts: Table, totals: Totals, progress: Progress) -> None:
     """What was asked, and what it cost, where the evaluator asks a model."""
     used = totals.usage
     prompt = f"{used.prompt_tokens:,} prompt ({cached_share(used):.0%} cached)"
-    facts.add_row("tokens", f"{prompt}, {used.completion_tokens:,} completion")
+    thought = f" ({used.thinking_tokens:,} of thinking)" if used.thinking_tokens else ""
+    facts.add_row("tokens", f"{prompt}, {used.completion_tokens:,} completion{thought}")
     if progress.prices:
         facts.add_row("cost", _cost(totals, progress.prices))
     failed = totals.calls - totals.answered

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from debate.backends import Backend, Call
+from debate.backends.base import models_identity
 from debate.backends.scripted import Scripted
 from debate.config.settings import RunSettings
 from debate.dataset.build import LocatedTask
@@ -421,9 +422,8 @@ class _Session:
 
 def run_identity(evaluator: Evaluator, backends: Mapping[str, Backend], memory: str | None) -> dict[str, Any]:
     """What makes a run the same run, besides its seed: see `debate.store.identity`."""
-    models = {name: backend.model for name, backend in backends.items()}
     memories = {} if memory is None else {"memory": without_password(memory, "memory")}
-    return {"evaluator": evaluator.describe(), "models": models, **memories}
+    return {"evaluator": evaluator.describe(), **models_identity(backends), **memories}
 
 
 BUILT_IN = "built-in"

@@ -29,12 +29,20 @@ _HINT = (
 class Admission:
     """A gate, first come first served. `limit` counts evaluations; `cache_tokens` is the room they share."""
 
-    def __init__(self, *, limit: int | None, cache_tokens: int | None, context_length: int | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        limit: int | None,
+        cache_tokens: int | None,
+        context_length: int | None = None,
+        thinking_tokens: int = 0,
+    ) -> None:
         self.open = 0
         """Number of admitted evaluations."""
         self._limit = limit
         self._room = None if limit is not None else cache_tokens
         self._context_length = context_length
+        self._thinking_tokens = thinking_tokens
         self._first_in_line = asyncio.Lock()
         self._someone_left = asyncio.Event()
         self._reserved = 0
@@ -45,11 +53,21 @@ class Admission:
         """Admission to a backend: without a limit, what its cache holds, or twice its slots where that is unknown."""
         if limit is None and capacity.cache_tokens is None:
             limit = 2 * capacity.slots
-        return cls(limit=limit, cache_tokens=capacity.cache_tokens, context_length=capacity.context_length)
+        return cls(
+            limit=limit,
+            cache_tokens=capacity.cache_tokens,
+            context_length=capacity.context_length,
+            thinking_tokens=capacity.thinking_tokens,
+        )
 
     def anew(self) -> Admission:
         """Another admission with the same limits, in which nothing is open."""
-        return Admission(limit=self._limit, cache_tokens=self._room, context_length=self._context_length)
+        return Admission(
+            limit=self._limit,
+            cache_tokens=self._room,
+            context_length=self._context_length,
+            thinking_tokens=self._thinking_tokens,
+        )
 
     async def enter(self, footprint: Footprint) -> int:
         """Wait for room. Returns the tokens reserved, to be given back to `leave`."""
@@ -88,6 +106,7 @@ class Admission:
         # A quarter above the mean, once enough replies were seen.
         seen = 1.25 * self._completion_tokens / self._replies if self._replies >= _ENOUGH_REPLIES else 0.0
         tokens = int(prompt + footprint.replies * min(seen or footprint.max_tokens, footprint.max_tokens))
+        tokens += self._thinking_tokens  # of the reply under way: no later prompt holds them
         longest = tokens if self._context_length is None else min(tokens, self._context_length)
         return footprint.prompts * longest
 

@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any, Protocol, TypeVar, runtime_checkable
 from weakref import WeakValueDictionary
 
-from debate.backends.base import Backend
+from debate.backends.base import Backend, reply_settings
 from debate.concurrency.daemon_thread import in_daemon_thread
 from debate.concurrency.exits import EXITS, ends_more, is_carried
 from debate.errors import CallError, ConfigError, DebateError
@@ -289,8 +289,9 @@ class Runner:
         if model not in self.backends:
             hint = f"the engine was given {', '.join(map(repr, self.backends))}"
             raise ConfigError(f"there is no backend for the model {model!r}", field="model", hint=hint)
-        read_out = () if request.read_out is None else (request.read_out.encoded(),)
-        shape = digest(model, request.prompt.encoded, ById(request.schema), request.sampling.to_dict(), *read_out)
+        more: list[Any] = [] if request.read_out is None else [request.read_out.encoded()]
+        more += [dict(settings)] if (settings := reply_settings(self.backends[model])) else []
+        shape = digest(model, request.prompt.encoded, ById(request.schema), request.sampling.to_dict(), *more)
         sample = [context.run.seed, shape, list(request.sample_key), request.attempt]
         return Call(
             model=model,
