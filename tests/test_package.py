@@ -29,6 +29,7 @@ LAYERS = (
     {"config"},
     {"jobs", "server"},
     {"meta_evaluation"},
+    {"report"},
     {"fleet"},
     {"cli", "testing"},
 )
@@ -202,8 +203,8 @@ def test_few_modules_stand_at_the_root_of_the_package() -> None:
     assert len([path for path in PACKAGE.glob("*.py")]) <= 20
 
 
-def test_there_are_fewer_than_260_files() -> None:
-    assert len(sources()) < 260
+def test_there_are_fewer_than_290_files() -> None:
+    assert len(sources()) < 290
 
 
 @pytest.mark.parametrize("path", sources(), ids=lambda path: str(path.relative_to(PACKAGE)))
