@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from debate.loaded import load
     from debate.profiles import Component, Persona, Profile, load_profile
     from debate.runtime.limits import Budget
-    from debate.types import Candidate, Failure, Judgment, Sampling, Scale, Task, Transcript, Turn, Usage
+    from debate.types import Candidate, Failure, Judgment, Price, Sampling, Scale, Task, Transcript, Turn, Usage
 
 __version__ = "0.1.0"
 
@@ -47,7 +47,7 @@ _MODULES = {
     "loaded": "load",
     "profiles": "Component Persona Profile load_profile",
     "runtime.limits": "Budget",
-    "types": "Candidate Failure Judgment Sampling Scale Task Transcript Turn Usage",
+    "types": "Candidate Failure Judgment Price Sampling Scale Task Transcript Turn Usage",
 }
 _HOME = {name: f"debate.{module}" for module, names in _MODULES.items() for name in names.split()}
 __all__ = [
@@ -64,6 +64,7 @@ __all__ = [
     "Judgment",
     "PanelEvaluator",
     "Persona",
+    "Price",
     "Profile",
     "Sampling",
     "Scale",

@@ -103,6 +103,8 @@ class Engine:
         self._memory = as_retriever(check_value("memory", memory, Retriever | HasRetriever | None))
         self._recording = RunRegistry(store, self.backends, self.run_context)
         self._budget: Budget | None = check_value("budget", budget, Budget | None)
+        if self._budget is not None:
+            self._budget.check_prices(self.backends)
         self._task_seconds: float | None = check_value("task_seconds", task_seconds, float | None, gt=0)
         self._max_concurrency: int | None = check_value("max_concurrency", max_concurrency, int | None, ge=1)
         self.on_completion = on_completion

@@ -140,7 +140,10 @@ class RunLockedError(DebateError):
 
 
 class BudgetExceededError(DebateError):
-    """The run, or the call, has used the tokens or the seconds that it was given. `budget` is the one that says so."""
+    """The run, or the call, has used the tokens, the money or the seconds that it was given.
+
+    `budget` is the one that says so.
+    """
 
     def __init__(self, message: str, *, hint: str | None = None, budget: object = None) -> None:
         super().__init__(message, hint=hint)

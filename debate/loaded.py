@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from debate.errors import ConfigError
+from debate.types import Price, Usage, cost_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from debate.export.writer import Results, Row
     from debate.jobs.run_directory import RunDirectory
@@ -101,6 +102,35 @@ class LoadedRun:
 
         second = other if isinstance(other, LoadedRun) else load(other, self.labels)
         return compare(self.judged, second.judged, **settings)
+
+    def used(self) -> dict[str, Usage]:
+        """What the run asked of each model in all its sessions, without the replies that came from the cache."""
+        with self.directory.open_store() as store:
+            return store.read(self.directory.name).used()
+
+    def cost(self, price: Price | Mapping[str, Price] | None = None) -> float:
+        """What the run cost.
+
+        >>> debate.load("runs/first").cost(debate.Price(0.15, 0.60))
+
+        Args:
+            price: per million tokens, of all models or of each by its name; None takes those that the run was given.
+
+        Raises:
+            ConfigError: for a model that was asked and has no price.
+        """
+        used = self.used()
+        prices = self._prices() if price is None else dict.fromkeys(used, price) if isinstance(price, Price) else price
+        for name in used.keys() - prices.keys():
+            raise ConfigError(f"needs the price of {name!r}", field="price", hint="Price(INPUT, OUTPUT) per million")
+        return cost_of(used, prices)
+
+    def _prices(self) -> dict[str, Price]:
+        """The prices that the run was begun with."""
+        from debate.config.settings import RunSettings
+
+        names = (self.directory.identity or {}).get("models", {})
+        return RunSettings.model_validate(self.directory.settings or {}).prices(names) if names else {}
 
     def models(self) -> ModelRanking:
         """The models that wrote the candidates, ranked by the run's scores, as `debate compare RUN --models`."""

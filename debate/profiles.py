@@ -90,7 +90,12 @@ def load_profile(name_or_path: str | Path) -> Profile:
     >>> [persona.name for persona in load_profile("general").personas]
     ['Critic', 'Supporter', 'Neutral Observer']
     """
-    return _read_profile(name_or_path if is_profile_file(name_or_path) else _built_in_file(str(name_or_path)))
+    return _read_profile(profile_file(name_or_path))
+
+
+def profile_file(name_or_path: str | Path) -> Path:
+    """The YAML file of a profile, named as in `load_profile`. Raises `ProfileError` for an unknown name."""
+    return Path(name_or_path) if is_profile_file(name_or_path) else _built_in_file(str(name_or_path))
 
 
 def profile_names() -> list[str]:

@@ -179,9 +179,9 @@ EXPORTS = Registry(
     "format",
     "debate.exports",
     """
-    tasks          | debate.export.tables:TASKS | a row per task: best, selected, right, scores; parquet or .csv
-    scores         | debate.export.tables:SCORES | every cell of the scoring tensor, one per row; parquet or .csv
-    turns          | debate.export.tables:TURNS | every turn: comments, failures, memories; parquet or .csv
+    tasks          | debate.export.tables:TASKS | a row per task: best, selected, right, scores
+    scores         | debate.export.tables:SCORES | every cell of the scoring tensor, one per row
+    turns          | debate.export.tables:TURNS | every turn: comments, failures, memories
     preferences    | debate.export.preferences:PREFERENCES | prompt, chosen, rejected, margin
     inspect        | debate.export.interop:INSPECT | right or wrong by the label, for inspect's precomputed_scores
     inspect_scores | debate.export.interop:INSPECT_SCORES | every candidate's score, for precomputed_scores with metrics

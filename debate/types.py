@@ -22,8 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from debate.errors import ConfigError, TaskError
-from debate.settings import check_settings, documented, names_what_was_meant, setting
-from debate.tasks.components import Component, task_components
+from debate.settings import REQUIRED, check_settings, documented, names_what_was_meant, setting
+from debate.tasks.components import Component, criteria_text, task_components
+from debate.tasks.conversations import Message, checked_messages, is_conversation, transcript
 
 
 class _Lists:
@@ -147,15 +148,24 @@ class Scale:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One response to be judged."""
+    """One response to be judged: a text, or `messages` in the form of OpenAI's chat API, of which `text` is made.
 
-    text: str
+    >>> Candidate(messages=[{"role": "assistant", "content": "It is 4."}])
+    """
+
+    text: str = cast("str", None)
     id: str | None = None
     generator: str | None = None
     """Name of the model or person that wrote it, where known."""
     metadata: Mapping[str, Any] = field(default_factory=dict[str, Any], hash=False)
+    messages: Sequence[Message] = field(default=(), hash=False)
+    """What `text` is the transcript of; empty for a plain text. Where both are given, judges see the text."""
 
     def __post_init__(self) -> None:
+        if self.messages:
+            object.__setattr__(self, "messages", checked_messages(self.messages, "messages"))
+            if self.text is None:  # pyright: ignore[reportUnnecessaryComparison] - the default
+                object.__setattr__(self, "text", transcript(self.messages, "assistant"))
         _check_text(self.text, "text")
         for name in ("id", "generator"):
             if (value := getattr(self, name)) is not None:
@@ -172,6 +182,10 @@ class Task:
     answer that is known to be right, which every judge with a prompt of ours sees. Lists and mappings in `metadata` are
     copied; a store can keep them if they are plain JSON data.
 
+    An input that is a conversation, and a candidate of several messages or with calls of tools, is a list of messages
+    in the form of OpenAI's chat API. Judges see its transcript, which `x` and `Candidate.text` hold, and `messages`
+    keeps what it was made of; see `debate.tasks.conversations`. Give `messages` beside an `x` that is their transcript.
+
     `best` is the label: the right candidate by index, by its letter ("A" is the first), by its id or its generator, or
     a list of those that are equally right. It is kept as an index, or a sorted list of them, in `metadata["best"]`,
     where it can be given too. No agent sees it.
@@ -180,6 +194,7 @@ class Task:
     `Component`s, or mappings of `name`, `description` and perhaps `weight`; see the setting `task_components`.
 
     >>> Task("What is 2 + 2?", ["4", "5"], reference="4", best=0)
+    >>> Task([{"role": "user", "content": "What is 2 + 2?"}], ["4", "5"])
 
     Raises:
         TaskError: for what is no task, and for a label that does not name candidates plainly.
@@ -192,13 +207,14 @@ class Task:
     metadata: Mapping[str, Any] = field(hash=False)
     reference: str | None
     components: tuple[Component, ...]
+    messages: tuple[Message, ...] = field(hash=False)
     has_given_id: bool
 
     @names_what_was_meant
     def __init__(
         self,
-        x: str,
-        candidates: Iterable[str | Candidate],
+        x: str | Sequence[Message],
+        candidates: Iterable[str | Candidate | Sequence[Message]],
         id: str | None = None,  # noqa: A002 - pinned name
         context: Iterable[str] = (),
         metadata: Mapping[str, Any] | None = None,
@@ -206,6 +222,7 @@ class Task:
         *,
         best: Any = None,
         components: Iterable[Component | Mapping[str, Any]] = (),
+        messages: Sequence[Message] = (),
     ) -> None:
         checked = tuple(_as_candidate(each, n) for n, each in enumerate(_in_order(candidates, "candidates")))
         if not checked:
@@ -213,6 +230,10 @@ class Task:
         if id is not None and (not isinstance(id, str) or not id.strip()):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise TaskError("must be a non-empty string", field="id")
         _check_text(id or "", "id")
+        said = checked_messages(messages, "messages") if messages else ()
+        if is_conversation(x):
+            said = checked_messages(x, "x")
+            x = transcript(said, "user")
         x = _check_text(x, "x")
         texts = tuple(_check_text(text, f"context.{n}") for n, text in enumerate(_in_order(context, "context")))
         reference = None if reference is None else _check_text(reference, "reference") or None
@@ -227,6 +248,7 @@ class Task:
         set_(self, "metadata", _with_label(_own_copy(metadata), best, checked))
         set_(self, "reference", reference)
         set_(self, "components", own)
+        set_(self, "messages", said)
         set_(self, "has_given_id", id is not None)
         set_(self, "id", str(id) if id is not None else _content_id(x, checked, texts, reference, own))
 
@@ -236,15 +258,13 @@ class Task:
 
     def with_candidates(
         self,
-        candidates: Iterable[str | Candidate],
+        candidates: Iterable[str | Candidate | Sequence[Message]],
         metadata: Mapping[str, Any] | None = None,
         id: str | None = None,  # noqa: A002 - pinned name
     ) -> Task:
         """The same task with other candidates, under its id or a given one; `metadata` None is the task's own."""
-        metadata = self.metadata if metadata is None else metadata
-        return Task(
-            self.x, candidates, id or self.id, self.context, metadata, self.reference, components=self.components
-        )
+        about = (id or self.id, self.context, self.metadata if metadata is None else metadata, self.reference)
+        return Task(self.x, candidates, *about, components=self.components, messages=self.messages)
 
     @property
     def best(self) -> tuple[int, ...]:
@@ -255,6 +275,11 @@ class Task:
     def background(self) -> tuple[str, ...]:
         """What judges are told about the input: the context, and after it the reference answer."""
         return self.context if self.reference is None else (*self.context, f"Reference answer:\n{self.reference}")
+
+    @property
+    def criteria(self) -> tuple[str, ...]:
+        """The task's own components as a text, for judges that give one value for all of them; none without any."""
+        return (criteria_text(self.components),) if self.components else ()
 
 
 def labeled_best(metadata: Mapping[str, Any]) -> tuple[int, ...]:
@@ -376,6 +401,9 @@ def _copied(data: Any) -> Any:
 def _as_candidate(candidate: object, n: int) -> Candidate:
     if isinstance(candidate, Candidate):
         return candidate
+    if is_conversation(candidate):
+        said = checked_messages(candidate, f"candidates.{n}")
+        return Candidate(transcript(said, "assistant"), messages=said)
     return Candidate(_check_text(candidate, f"candidates.{n}"))
 
 
@@ -429,6 +457,54 @@ class Usage:
     def total_tokens(self) -> int:
         """Prompt and completion tokens together."""
         return self.prompt_tokens + self.completion_tokens
+
+
+@documented
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What a model's tokens cost, per million, in any currency."""
+
+    input: float = setting(REQUIRED, "Of a million tokens of prompts.", ge=0)
+    output: float = setting(REQUIRED, "Of a million tokens of replies.", ge=0)
+    cached: float | None = setting(
+        None, "Of a million tokens of prompts that the server had in its cache; None is the price of the others.", ge=0
+    )
+
+    def __post_init__(self) -> None:
+        check_settings(self, "price.")
+
+    @classmethod
+    def read(cls, text: str) -> Price:
+        """The price that `IN,OUT` or `IN,CACHED,OUT` says.
+
+        Raises:
+            ConfigError: for anything else.
+        """
+        try:
+            numbers = [float(part) for part in text.split(",")]
+        except ValueError:
+            numbers = []
+        if len(numbers) not in (2, 3):
+            problem = f"must be IN,OUT or IN,CACHED,OUT, numbers per million tokens, got {text!r}"
+            raise ConfigError(problem, field="price", hint="0.15,0.60 or 0.15,0.075,0.60")
+        return cls(numbers[0], numbers[-1], numbers[1] if len(numbers) == 3 else None)
+
+    def cost(self, usage: Usage) -> float:
+        """What a usage costs; `cached_tokens` are some of its `prompt_tokens`."""
+        cached = min(usage.cached_tokens, usage.prompt_tokens)
+        of_cached = self.input if self.cached is None else self.cached
+        parts = (usage.prompt_tokens - cached) * self.input, cached * of_cached, usage.completion_tokens * self.output
+        return sum(parts) / 1e6
+
+    def __str__(self) -> str:
+        """As `read` takes it."""
+        parts = (self.input, self.output) if self.cached is None else (self.input, self.cached, self.output)
+        return ",".join(f"{part:.12g}" for part in parts)
+
+
+def cost_of(used: Mapping[str, Usage], prices: Mapping[str, Price]) -> float:
+    """What was used of several models costs together; models without a price count nothing."""
+    return sum(prices[name].cost(usage) for name, usage in used.items() if name in prices)
 
 
 @dataclass(frozen=True, slots=True)

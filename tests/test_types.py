@@ -12,13 +12,15 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import numpy as np
 import pytest
+from hypothesis import strategies as st
 
 import debate
 from debate.errors import ConfigError, ProfileError, TaskError
 from debate.profiles import Component, MemorySettings, Persona, Profile
-from debate.types import Candidate, Sampling, Scale, Task, Transcript, Turn, UniqueIds, Usage
+from debate.types import Candidate, Price, Sampling, Scale, Task, Transcript, Turn, UniqueIds, Usage, cost_of
 
 NAN, INF = math.nan, math.inf
 
@@ -423,3 +425,36 @@ def test_a_transcript_gives_the_turns_of_a_round() -> None:
     assert [turn.agent for turn in transcript.of_round(1)] == ["a", "b"]
     assert transcript.of_round(1) == tuple(turns[2:])
     assert (len(transcript), list(transcript)) == (4, turns)
+
+
+# Prices
+
+tokens = st.integers(0, 10**9)
+money = st.floats(0, 1e4)
+
+
+@hypothesis.given(tokens, tokens, tokens, money, money, money | st.none())
+def test_a_price_is_read_as_it_is_written_and_charges_every_token_once(
+    uncached: int, cached: int, output: int, of_input: float, of_output: float, of_cached: float | None
+) -> None:
+    price = Price(of_input, of_output, of_cached)
+    again = Price.read(str(price))
+    usage = Usage(uncached + cached, cached, output, 1)
+    by_hand = uncached * of_input + cached * (of_input if of_cached is None else of_cached) + output * of_output
+    assert price.cost(usage) == pytest.approx(by_hand / 1e6)
+    assert again.cost(usage) == pytest.approx(price.cost(usage))
+
+
+def test_cached_tokens_beyond_those_of_the_prompt_cost_nothing() -> None:
+    assert Price(2, 0, 1).cost(Usage(1_000_000, 5_000_000, 0, 1)) == 1.0
+
+
+@pytest.mark.parametrize("text", ["", "1", "1,2,3,4", "a,b", "1;2", "-1,2", "nan,1", "inf,1"])
+def test_what_is_no_price_is_refused_by_name(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"^price"):
+        Price.read(text)
+
+
+def test_models_without_a_price_count_nothing() -> None:
+    used = {"a": Usage(1_000_000), "b": Usage(1_000_000)}
+    assert cost_of(used, {"a": Price(3, 5)}) == 3.0

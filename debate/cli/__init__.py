@@ -8,19 +8,19 @@ import sys
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import import_module
-from inspect import cleandoc
 from typing import Annotated, Any, cast
 
 import typer
 import typer.main
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperCommand
 
+from debate.cli.help_pages import PlainCommand, PlainGroup, filled
 from debate.cli.streams import lasting_output
 from debate.errors import BackendError, BudgetExceededError, DebateError, InputError, RunLockedError, StoreError
 
 COMMAND_GROUPS = {
     "Run": ("ask", "demo", "run", "resume", "control", "workers", "fleet"),
-    "Look": ("check", "show", "export"),
+    "Look": ("check", "show", "report", "export"),
     "Judge the judge": ("agree", "compare", "label", "align", "fit", "stopping"),
     "Serve and set up": ("serve", "profiles", "doctor", "cache", "memory"),
 }
@@ -41,6 +41,8 @@ def _built(name: str) -> Any:
         app = typer.Typer(**_LOOKS)
         app.command(name)(found)
         found = app
+    for each in found.registered_commands:
+        each.cls = PlainCommand
     command = typer.main.get_command(found)
     command.name = name
     return command
@@ -61,7 +63,7 @@ class _Commands(Mapping[str, Any]):
         return len(COMMANDS)
 
 
-class _Group(TyperGroup):
+class _Group(PlainGroup):
     """The commands as a group, whose list is made from their docstrings alone."""
 
     def __init__(self, **attributes: Any) -> None:
@@ -78,12 +80,12 @@ class _Group(TyperGroup):
             for group, names in COMMAND_GROUPS.items()
             for name in names
         ]
-        shown = TyperGroup(commands=listed, params=self.params, help=self.help, rich_markup_mode="rich")
+        shown = PlainGroup(commands=listed, params=self.params, help=self.help, rich_markup_mode="rich")
         shown.format_help(ctx, formatter)
 
 
 def _help(found: Any) -> str:
-    return cleandoc(str(found.info.help if isinstance(found, typer.Typer) else found.__doc__))
+    return filled(str(found.info.help if isinstance(found, typer.Typer) else found.__doc__))
 
 
 app = typer.Typer(

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from debate.types import Task
 
 _OF_RUNS = (
-    *("limit", "format", "answers", "columns"),
+    *("limit", "format", "answers", "columns", "prefix_ids"),
     *("out", "store", "run", "cache", "max_concurrency", "engine_restarts"),
 )
 """Settings of eval sets and of what is recorded, which one question has no use for."""
@@ -59,25 +59,29 @@ def ask(
     ] = False,
     **flags: Any,
 ) -> None:
-    """Debate the answers to one question, and show every turn as it is taken. Nothing is recorded.
+    """Debate the answers to one question, and show every turn as it is taken.
 
-    With --model built-in, the bundled judge and its memories answer questions of its small world. After `--`, texts may
-    begin with a hyphen. A line that --json prints is kept like any results.jsonl: `debate show FILE` reads it.
+    Nothing is recorded; `debate show FILE` reads what --json prints. With
+    --model built-in, the bundled judge debates with its own profile and memories.
+    Texts that begin with a hyphen stand behind all flags, after `--`.
 
     Example:
         debate ask "8+6?" "14." "27." --model built-in
         debate ask "Who wrote Emma?" "Jane Austen." "Emily Bronte." --backend openai --base-url URL --model M
     """
     from debate.cli import DONE, DONE_WITH_FAILURES
-    from debate.cli.console import open_console, say_json
+    from debate.cli.console import open_console, say, say_json
     from debate.cli.execution import Opened, end_as_on_interrupt
     from debate.cli.live import Shown
     from debate.cli.render_debate import View, render_end, render_task
     from debate.evaluators.base import check_task
+    from debate.jobs.survey import remarks
 
     task = _task(question, answers, context or (), reference, best)
     opened = Opened.to_ask(read_settings(config, flags))
     check_task([opened.evaluator], task)
+    model = next(iter(opened.backends.values())).model
+    say(*(remark.strip(",") for remark in remarks(task, opened.evaluator, model)), err=True)
     end_as_on_interrupt()
     console = open_console()
     view = View.of(console, raw=raw)
@@ -118,6 +122,9 @@ def _task(
         hint = "answers are counted from 1"
         raise InputError(f"must be from 1 to {len(answers)}, got {best}", field="--best", hint=hint)
     x, *texts = (sys.stdin.read().strip("\n") if text == "-" else text for text in (question, *answers))
+    for n, text in enumerate((x, *texts)):
+        if not text.strip():
+            raise InputError("is empty", field=f"answer {n}" if n else "question", hint="is a variable not set?")
     return Task(x, texts, context=context, reference=reference, best=None if best is None else best - 1)
 
 

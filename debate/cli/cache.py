@@ -8,8 +8,15 @@ from typing import Annotated
 import typer
 
 from debate.cli.console import say
+from debate.cli.help_pages import PlainGroup
 
-cache = typer.Typer(help="The cached replies of a store.", no_args_is_help=True)
+cache = typer.Typer(
+    help="The cached replies of a store.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    cls=PlainGroup,
+)
 _Where = Annotated[
     str, typer.Argument(metavar="STORE", help="A run's folder, a SQLite file, or postgresql://USER@HOST/NAME.")
 ]

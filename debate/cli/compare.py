@@ -87,13 +87,13 @@ def _of_runs(
         hint = f"`debate compare {run_a} RUN_B`, or with --models for the models within {run_a}"
         raise InputError("is missing: give a second run", field="RUN_B", hint=hint)
     found = compare(read_run(run_a, labels), read_run(run_b, labels), **settings)
-    return found, _page(found)
+    return found, comparison_page(found)
 
 
 # ---- two runs
 
 
-def _page(found: Comparison) -> Iterator[RenderableType]:
+def comparison_page(found: Comparison) -> Iterator[RenderableType]:
     """Regressions first: they are what a reader acts on."""
     from debate.cli.render_control import arms_table, remarks
 

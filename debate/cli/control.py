@@ -13,7 +13,7 @@ _TRUST = "Import the modules and use the servers that the folder names, without 
 _LABELS = "File of labels by task_id, in the place of those in the tasks' metadata."
 
 
-@settings_flags("engine_restarts", "max_tokens", "max_seconds")
+@settings_flags("engine_restarts", "max_tokens", "max_cost", "max_seconds", "rpm", "tpm", "price")
 def control(
     folder: Annotated[Path, typer.Argument(help="Folder of the run.")],
     labels: Annotated[Path | None, typer.Option(help=_LABELS)] = None,

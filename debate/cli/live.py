@@ -58,7 +58,7 @@ class Shown:
             return
         if not any(turn.round == news.round for turn in self._turns):
             self._console.print(section(f"Round {news.round + 1}"))
-        components = tuple(each.name for each in self._evaluator.components)
+        components = tuple(each.name for each in self._evaluator.of_task(task).components)
         news = replace(news, memories=tuple(replace(each, score=math.nan) for each in news.memories))  # texts alone
         for part in render_turn(news, components, self._view, said_before(news, self._turns)):
             self._console.print(part)

@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from debate.cli.console import say
+from debate.cli.help_pages import PlainGroup
 from debate.errors import CallError, ConfigError, StoreError
 from debate.registry import BACKENDS, EMBEDDERS, SERVERS
 
 if TYPE_CHECKING:
     from debate.memory import MemoryStore
 
-memory = typer.Typer(help="Manage what agents remember: add, search, export, forget, verify.", no_args_is_help=True)
+_HELP = "Manage what agents remember: add, search, export, forget, verify."
+memory = typer.Typer(help=_HELP, no_args_is_help=True, cls=PlainGroup, add_completion=False)
 
 _Store = Annotated[
     str | None,

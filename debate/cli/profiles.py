@@ -16,24 +16,44 @@ def profiles(
     profile: Annotated[
         str | None, typer.Argument(metavar="NAME|PATH", help="A built-in profile, or a YAML file, to show in full.")
     ] = None,
+    as_yaml: Annotated[
+        bool,
+        typer.Option("--yaml", help="Print the YAML file that it is read from, to make one of your own of it."),
+    ] = False,
 ) -> None:
     """List the built-in profiles, or show one in full.
 
     Example:
         debate profiles
         debate profiles general
-        debate profiles ./my_profile.yaml
+        debate profiles general --yaml
     """
     from debate.cli.console import open_console
     from debate.profiles import load_profile, profile_names
 
+    if as_yaml:
+        _print_file(profile)
+        return
     if profile is not None:
         _show(open_console(), load_profile(profile))
         return
     console = open_console()
     for each in [load_profile(name) for name in profile_names()]:
         _summarize(console, each)
-    console.print("`debate profiles NAME` shows one in full; --profile NAME or --profile PATH uses it.", style="dim")
+    console.print("`debate profiles NAME` shows one in full, and with --yaml its file.", style="dim")
+    console.print("`debate run --profile NAME` uses it, and --profile mine.yaml one of yours.", style="dim")
+
+
+def _print_file(profile: str | None) -> None:
+    """Print a profile as the YAML that it is read from."""
+    from debate.cli.console import say
+    from debate.errors import InputError
+    from debate.profiles import load_profile, profile_file, profile_names
+
+    if profile is None:
+        raise InputError("prints one profile: name it", field="--yaml", hint=f"one of {', '.join(profile_names())}")
+    load_profile(profile)  # what is not valid is told, not printed
+    say(*profile_file(profile).read_text(encoding="utf-8").splitlines())
 
 
 def _summarize(console: Console, profile: Profile) -> None:

@@ -204,6 +204,9 @@ def render_task(task: Task) -> Iterator[RenderableType]:
     if task.reference is not None:
         yield line("Reference answer", "bold")
         yield block(task.reference)
+    if task.components:
+        yield line("Components of the task", "bold")
+        yield from (block(f"{each.name} (weight {each.weight:g}): {each.description}") for each in task.components)
     for j, each in enumerate(task.candidates):
         known = ", ".join(part for part in (each.id, each.generator and f"by {each.generator}") if part)
         yield line(f"Candidate {j + 1}" + (f": {known}" if known else ""), "bold")

@@ -16,13 +16,17 @@ from debate.errors import ConfigError
 
 @settings_flags("evaluator", "options", "model", "backend", "base_url", "engine_args", "task_seconds", serves=True)
 def serve(
-    config: Annotated[Path | None, typer.Option(help="YAML file of settings; flags override it.")] = None,
-    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port to listen on.")] = 12555,
+    config: Annotated[
+        Path | None, typer.Option(help="YAML file of settings; flags override it.", rich_help_panel="Run")
+    ] = None,
+    host: Annotated[str, typer.Option(help="Address to listen on.", rich_help_panel="Server")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to listen on.", rich_help_panel="Server")] = 12555,
     token: Annotated[
         str | None,
         typer.Option(
-            envvar="DEBATE_TOKEN", help="Must come with every request; required unless --host is a loopback address."
+            envvar="DEBATE_TOKEN",
+            help="Must come with every request; required unless --host is a loopback address.",
+            rich_help_panel="Server",
         ),
     ] = None,
     **flags: Any,

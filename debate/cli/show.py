@@ -26,7 +26,7 @@ RESULTS_NAME = "results.jsonl"
 def show(
     results: Annotated[Path, typer.Argument(metavar="RUN", help="A run's folder, or a results.jsonl.")],
     task_id: Annotated[
-        str | None, typer.Argument(metavar="[TASK]", help="Id of a task; left out, a run of several tasks is listed.")
+        str | None, typer.Argument(metavar="TASK", help="Id of a task; left out, a run of several tasks is listed.")
     ] = None,
     list_all: Annotated[
         bool, typer.Option("--list", help="List the tasks, by group and the wrong ones first, without the debates.")
@@ -44,12 +44,12 @@ def show(
     ] = "group",
     sort: Annotated[
         Literal["cv", "margin"] | None,
-        typer.Option(metavar="cv|margin", help="List by the highest CV, or by the smallest margin of the best score."),
+        typer.Option(help="List by the highest CV, or by the smallest margin of the best score."),
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="List all of them, not 20 at most.")] = False,
     evalset: Annotated[
         Path | None,
-        typer.Option(metavar="PATH", help="The eval set, for results that are not in their run's folder any more."),
+        typer.Option(help="The eval set, for results that are not in their run's folder any more."),
     ] = None,
     raw: Annotated[bool, typer.Option("--raw", help="Also show the replies that could not be read.")] = False,
 ) -> None:

@@ -12,12 +12,13 @@ from rich.table import Table
 
 from debate.cli.console import escape_controls, open_console
 from debate.cli.listing import MOST_ROWS, Listing, listed_rows, tasks_as_rows
-from debate.cli.progress import Progress, cached_share
+from debate.cli.progress import Progress, cached_share, money
 from debate.jobs.run_directory import RunDirectory
 from debate.scoring.reducers import step_accuracy
 from debate.statistics import Accuracy
 from debate.store import StoredRun
 from debate.store.queries import Totals
+from debate.types import Price, cost_of
 
 
 def print_summary(folder: RunDirectory, totals: Totals, progress: Progress) -> None:
@@ -61,6 +62,15 @@ def _told(accuracy: Accuracy) -> str:
     return f"{share.estimate:.0%} ({low} to {high}), {right}, chance {accuracy.chance:.0%}"
 
 
+def _cost(totals: Totals, prices: Mapping[str, Price]) -> str:
+    """What all sessions of the run cost, by model where there are several, and which of them has no price."""
+    each = {name: money(cost_of({name: used}, prices)) for name, used in totals.used.items() if name in prices}
+    apart = " = " + " + ".join(f"{cost} {escape_controls(name)}" for name, cost in each.items())
+    unknown = [escape_controls(name) for name in totals.used if name not in prices]
+    without = f", without {', '.join(unknown)}, which has no price" if unknown else ""
+    return money(cost_of(totals.used, prices)) + (apart if len(each) > 1 else "") + without
+
+
 def _facts(
     totals: Totals,
     groups: Mapping[str, Accuracy],
@@ -83,15 +93,27 @@ def _facts(
         facts.add_row("", f"{_told(accuracy)}: {escape_controls(group)}")
     if first_errors is not None:
         facts.add_row("first errors", first_errors)
-    prompt = f"{used.prompt_tokens:,} prompt ({cached_share(used):.0%} cached)"
-    facts.add_row("tokens", f"{prompt}, {used.completion_tokens:,} completion")
-    failed = totals.calls - totals.answered
-    recorded = f"{totals.calls:,} recorded = {totals.answered:,} replies + {failed:,} failed"
-    facts.add_row("calls", recorded + (f"; {totals.cached:,} from the cache" if totals.cached else ""))
-    facts.add_row("turns", f"{used.calls:,} calls counted in results, {totals.failures:,} failed turns")
+    if totals.calls or used.calls:
+        _add_calls(facts, totals, progress)
+    if totals.rounds:
+        facts.add_row("turns", f"{used.calls:,} calls counted in results, {totals.failures:,} failed turns")
+    elif totals.failures:
+        facts.add_row("failures", f"{totals.failures:,} in the results")
     if totals.abstained:
         facts.add_row("abstained", f"{totals.abstained:,} of {totals.cells:,} cells")
     if progress.usage.calls:
         facts.add_row("this time", f"{progress.seconds:.0f} s, {progress.status()}")
     facts.add_row("results", escape_controls(str(folder.results)))
     return facts
+
+
+def _add_calls(facts: Table, totals: Totals, progress: Progress) -> None:
+    """What was asked, and what it cost, where the evaluator asks a model."""
+    used = totals.usage
+    prompt = f"{used.prompt_tokens:,} prompt ({cached_share(used):.0%} cached)"
+    facts.add_row("tokens", f"{prompt}, {used.completion_tokens:,} completion")
+    if progress.prices:
+        facts.add_row("cost", _cost(totals, progress.prices))
+    failed = totals.calls - totals.answered
+    recorded = f"{totals.calls:,} recorded = {totals.answered:,} replies + {failed:,} failed"
+    facts.add_row("calls", recorded + (f"; {totals.cached:,} from the cache" if totals.cached else ""))

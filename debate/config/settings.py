@@ -7,7 +7,7 @@ of settings and the record in `run.json` are made from the declarations.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self, cast, get_args
@@ -26,10 +26,10 @@ from debate.flow import Call
 from debate.registry import BACKENDS, EVALUATORS, FORMATS, SERVERS
 from debate.scoring.tensor import Method
 from debate.settings import declarations
-from debate.types import Sampling
+from debate.types import Price, Sampling
 from debate.yaml_files import Located, as_input_error, read_yaml
 
-PANELS = ("Run", "Engine", "Debate", "Server")
+PANELS = ("Engine", "Run", "Debate", "Server")
 _SHARED = {"templates", "selection", "softmax_temperature", "retries", "ties", "readout"}
 """Settings of a debate that other evaluators have too; one that does not have it says so."""
 _SAMPLING = {{"max_tokens": "reply_tokens"}.get(each.name, each.name): each for each in declarations(Sampling)}
@@ -53,6 +53,19 @@ def _seconds(value: Any) -> Any:
 
 Duration = Annotated[float, BeforeValidator(_seconds), Field(gt=0)]
 """Seconds, or text with a unit."""
+
+
+def _price(value: Any) -> str:
+    """`IN,OUT`, or the numbers as a list."""
+    parts = cast("list[Any]", value) if isinstance(value, list) else [value]
+    try:
+        return str(Price.read(",".join(map(str, parts))))
+    except ConfigError as error:
+        raise ValueError(error.problem) from None
+
+
+PriceText = Annotated[str, BeforeValidator(_price)]
+"""A price as `Price.read` takes it."""
 
 
 def _name(value: str) -> str:
@@ -111,6 +124,13 @@ class ModelSettings(BaseModel):
         "Engine",
         may_change=True,
         ge=1,
+    )
+
+    price: PriceText | None = _setting(
+        None,
+        "What a million tokens cost: IN,OUT, or IN,CACHED,OUT where prompts in the server's cache have another price.",
+        "Engine",
+        may_change=True,
     )
 
     def open_backend(self, name: str | None = None) -> Backend:
@@ -181,6 +201,7 @@ class _RunLevel(ModelSettings):
         None, "Evaluations open at once; by default what fits.", may_change=True, ge=1
     )
     max_tokens: int | None = _setting(None, "Tokens that the whole run may use.", may_change=True, ge=1)
+    max_cost: float | None = _setting(None, "What the whole run may cost, by --price.", may_change=True, gt=0)
     max_seconds: float | None = _setting(None, "Seconds that this session may take.", may_change=True, gt=0)
     task_seconds: float | None = _setting(
         None, "Seconds after which an evaluation stops asking.", may_change=True, gt=0
@@ -295,6 +316,18 @@ class RunSettings(_WithDebate):
             )
             raise ConfigError(problem, field="models", hint=hint)
         return opened
+
+    def prices(self, backends: Iterable[str]) -> dict[str, Price]:
+        """The prices that are known, by the names of the backends that `open_backends` has opened."""
+        own = next(iter(backends))
+        texts = {own: self.price} | {name: each.price for name, each in self.models.items()}
+        return {name: Price.read(text) for name, text in texts.items() if text is not None}
+
+    def prices_asked(self, models: Iterable[str]) -> list[Price]:
+        """The prices of the run's own model and of these others; none where one of them has no price."""
+        settings = [self, *(self.models[name] for name in models if name in self.models)]
+        texts = [each.price for each in settings if each.price is not None]
+        return [Price.read(text) for text in texts] if len(texts) == len(settings) else []
 
     def given(self) -> dict[str, Any]:
         """What was set, as plain data by which `debate resume` makes the same settings again."""

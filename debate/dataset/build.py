@@ -8,8 +8,8 @@ A dialogue becomes one readable text:
     User, turn 2:             User:
     And doubled?              What is 2 + 2?
 
-Turns without roles are numbered under the speaker (left), messages stand under their roles (right); a single turn, or
-a single user message, is its text without a heading.
+Turns without roles are numbered under the speaker (left), messages stand under their roles (right), as
+`debate.tasks.conversations` says; a single turn, or a single user message, is its text without a heading.
 """
 
 from __future__ import annotations
@@ -18,14 +18,16 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple
 
 from debate.dataset.labels import labels_of
 from debate.dataset.records import Record, is_unicode
 from debate.errors import TaskError
 from debate.hashing import digest
+from debate.tasks.conversations import Message, checked_message, transcript
 from debate.types import Candidate, Task
 
+Conversation = tuple[str, tuple[Message, ...]]
 TIE: Mapping[str, Any] = {"ranking": [1, 1]}
 """The label of a pair of which neither is better."""
 
@@ -62,21 +64,22 @@ class Format:
 
 def located_task(
     record: Record,
-    x: str,
-    candidates: Sequence[str | Candidate],
+    x: str | Sequence[Message],
+    candidates: Sequence[str | Candidate | Sequence[Message]],
     id: str | None = None,  # noqa: A002 - that of Task
     metadata: Mapping[str, Any] | None = None,
     context: Sequence[str] = (),
     reference: str | None = None,
     *,
     components: Any = (),
+    messages: Sequence[Message] = (),
     best: Any = None,
     best_key: str = "best",
     under: str = "",
 ) -> LocatedTask:
     """The task of a record.
 
-    components: the task's own, as `Task` takes them.
+    components, messages: as `Task` takes them.
     metadata: as JSON can hold it; its `best` is the label, which may be given as `best` instead.
     best_key: the key of the record that holds the label, for messages.
     under: the key of the record that holds the metadata; empty when the record itself does.
@@ -87,7 +90,9 @@ def located_task(
     prefix = f"{under}." if under else ""
     _check_metadata(record, metadata or {}, prefix)
     try:
-        task = Task(x, candidates, id, context, metadata, reference, best=best, components=components)
+        task = Task(
+            x, candidates, id, context, metadata, reference, best=best, components=components, messages=messages
+        )
         labels_of(task.metadata, [(each.id, each.generator) for each in task.candidates])
     except TaskError as error:
         name = error.field or ""
@@ -133,20 +138,30 @@ def turns_text(turns: Sequence[str], speaker: str) -> str:
 
 def messages_text(messages: Sequence[Record]) -> str:
     """A conversation: a single user message as it is, otherwise every message under its role."""
-    said = [(message.optional_text("role") or "user", content_text(message)) for message in messages]
-    if len(said) == 1 and said[0][0] == "user":
-        return said[0][1]
-    return "\n\n".join(f"{role.capitalize()}:\n{text}" for role, text in said)
+    return conversation(messages)[0]
+
+
+def conversation(messages: Sequence[Record], alone: Literal["user", "assistant"] = "user") -> Conversation:
+    """The text of a conversation, and its messages, which are none where the text is a single one as it is.
+
+    alone: whose single message stands without a heading.
+
+    Raises:
+        TaskError: for a message that cannot be shown as text, such as an image.
+    """
+    said = tuple(_checked(message) for message in messages)
+    if len(said) == 1 and set(said[0]) == {"role", "content"} and said[0]["role"] == alone:
+        return said[0]["content"], ()
+    return (transcript(said, alone), said) if said else ("", ())
 
 
 def content_text(message: Record) -> str:
-    """What a message says: its content, or the text parts of it.
+    """What a message says: its content, or the text parts of it. Raises as `conversation`."""
+    return str(_checked(message).get("content", ""))
 
-    Raises:
-        TaskError: for a part that is no text, such as an image.
-    """
-    content: Any = message.data.get("content")
-    if not isinstance(content, list):
-        return message.as_text(content, "content")
-    parts = message.mappings("content") if cast("list[Any]", content) else []
-    return "\n".join(part.text("text") for part in parts)
+
+def _checked(record: Record) -> Message:
+    try:
+        return checked_message({**record.data, "role": record.data.get("role") or "user"}, "")
+    except TaskError as error:
+        record.refuse(error.problem, error.field, error.hint)

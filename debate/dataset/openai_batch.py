@@ -10,11 +10,12 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from debate.dataset.build import Format, LocatedTask, content_text, located_task, messages_text
+from debate.dataset.build import Format, LocatedTask, conversation, located_task
 from debate.dataset.join import by_key
 from debate.dataset.readers import RecordFile
 from debate.dataset.records import Record
 from debate.errors import TaskError
+from debate.tasks.conversations import Message
 from debate.types import Candidate
 
 
@@ -24,6 +25,7 @@ class _Request:
 
     record: Record
     x: str
+    messages: tuple[Message, ...] = ()
     asked: int = 0
     answered: int = 0
 
@@ -31,7 +33,8 @@ class _Request:
 def openai_batch(outputs: Iterator[Record], files: Sequence[RecordFile]) -> Iterator[LocatedTask]:
     """An output (`custom_id`, `response`), and in further files its input (`custom_id`, `body`) and more of both.
 
-    A task's id is the first custom id among its replies; a candidate's is CUSTOM_ID#N, its generator the model. A
+    A task's id is the first custom id among its replies; a candidate's is CUSTOM_ID#N, its generator the model. Calls
+    of tools are shown as `debate.tasks.conversations` says. A
     request that failed or has no reply is an error, as is a reply to no request: take its lines out of input and
     output to judge the others. All files are held in memory.
     """
@@ -39,16 +42,16 @@ def openai_batch(outputs: Iterator[Record], files: Sequence[RecordFile]) -> Iter
     if not requests:
         where = getattr(next(outputs, None), "file", None)
         raise TaskError("says nothing of what was asked", file=where, hint="give the batch's input file with --answers")
-    tasks: dict[str, tuple[Record, list[Candidate]]] = {}
+    tasks: dict[str, tuple[Record, _Request, list[Candidate]]] = {}
     for record in itertools.chain(by_key(outputs, "custom_id").values(), replies):
         name = record.text("custom_id")
         if (request := requests.get(name)) is None:
             record.refuse("was not asked in the batch's input", "custom_id")
         request.answered += 1
-        tasks.setdefault(request.x, (record, []))[1].extend(_candidates(record, name))
+        tasks.setdefault(request.x, (record, request, []))[2].extend(_candidates(record, name))
     _check_all_answered(requests)
-    for x, (record, candidates) in tasks.items():
-        yield located_task(record, x, candidates, record.text("custom_id"))
+    for x, (record, request, candidates) in tasks.items():
+        yield located_task(record, x, candidates, record.text("custom_id"), messages=request.messages)
 
 
 def _sorted_out(files: Sequence[RecordFile]) -> tuple[dict[str, _Request], list[Record]]:
@@ -61,8 +64,8 @@ def _sorted_out(files: Sequence[RecordFile]) -> tuple[dict[str, _Request], list[
             replies.extend(found.values())
             continue
         for name, record in found.items():
-            x = messages_text(record.mapping("body").mappings("messages"))
-            request = requests.setdefault(name, _Request(record, x))
+            x, messages = conversation(record.mapping("body").mappings("messages"))
+            request = requests.setdefault(name, _Request(record, x, messages))
             if request.x != x:
                 where = f"{request.record.file}:{request.record.line}"
                 record.refuse(f"{name!r} asks something else than at {where}", "custom_id")
@@ -86,8 +89,8 @@ def _candidates(record: Record, name: str) -> list[Candidate]:
         record.refuse(f"failed with status {response.data['status_code']}", "response", hint)
     body = response.mapping("body")
     model = body.optional_text("model")
-    texts = [content_text(choice.mapping("message")) for choice in body.mappings("choices")]
-    return [Candidate(text, f"{name}#{n}", model) for n, text in enumerate(texts)]
+    said = [conversation([choice.mapping("message")], "assistant") for choice in body.mappings("choices")]
+    return [Candidate(text, f"{name}#{n}", model, messages=own) for n, (text, own) in enumerate(said)]
 
 
 OPENAI_BATCH = Format(openai_batch, ("custom_id response",), "files")

@@ -9,6 +9,7 @@ from typing import Any, cast
 from debate.dataset.build import Format, LocatedTask, located_task
 from debate.dataset.labels import LABELS
 from debate.dataset.records import Record
+from debate.tasks.conversations import is_conversation
 
 NAMES = ("x", "id", "best", "context", "reference", "components", "candidates")
 """What a column can be."""
@@ -34,7 +35,7 @@ def table(rows: Iterator[Record], columns: Mapping[str, str]) -> Iterator[Locate
         metadata = {key: row.cell(key) if key in LABELS else value for key, value in kept.items()}
         yield located_task(
             row,
-            row.text(named["x"]),
+            _input(row, named["x"]),
             _from_columns(row, several) if several else _from_list(row, named["candidates"]),
             row.optional_text(named["id"]),
             metadata,
@@ -80,13 +81,20 @@ def _from_columns(row: Record, columns: list[str]) -> list[str]:
     return [row.text(column) for column in columns]
 
 
-def _from_list(row: Record, column: str) -> list[str]:
+def _input(row: Record, column: str) -> Any:
+    """A text, or a list of messages, which only JSON and parquet can hold."""
+    value: Any = row.data.get(column)
+    return cast("Any", value) if is_conversation(value) else row.text(column)
+
+
+def _from_list(row: Record, column: str) -> list[Any]:
     value: Any = row.data.get(column)
     if isinstance(value, str):
         value = row.parsed(column)
     if not isinstance(value, list):
         row.refuse("must be a list of texts", column)
-    return [row.as_text(text, f"{column}.{n}") for n, text in enumerate(cast("list[Any]", value))]
+    said = enumerate(cast("list[Any]", value))
+    return [each if is_conversation(each) else row.as_text(each, f"{column}.{n}") for n, each in said]
 
 
 def _context(row: Record, column: str) -> list[str]:

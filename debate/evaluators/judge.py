@@ -12,7 +12,7 @@ Templates that are empty make no message.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, ClassVar, Literal, TypeVar
@@ -70,7 +70,7 @@ class JudgeSettings(PromptingEvaluator):
 
     def footprint(self, task: Task) -> Footprint:
         """Upper bound of one prompt that shows all of the task, and one reply."""
-        texts = [task.x, *task.background, *(candidate.text for candidate in task.candidates)]
+        texts = [task.x, *task.background, *task.criteria, *(candidate.text for candidate in task.candidates)]
         return Footprint(_RULES_CHARACTERS + sum(map(len, texts)), 1, self.effective_sampling.max_tokens or 0)
 
     def ask(
@@ -278,14 +278,19 @@ class JudgePrompts:
         rules: Mapping[str, Any],
         *,
         shows: Literal["all", "input", "nothing"] = "all",
+        criteria: Sequence[str] = (),
     ) -> None:
+        """Render what is the same in all questions.
+
+        criteria: a further text that is shown after the context, as `Task.criteria`.
+        """
         self.task_id = task.id
         system, _, self._ask, _ = names(template)
         self._render = partial(templates.render, among=names(template))
         self._rules = (self._render(system, rules),)
         context = task.background if shows == "all" else task.background[len(task.context) :]
-        about: dict[str, Any] = {"x": task.x, "context": list(context)}
-        about["delimiter"] = Trusted(delimiter_of(task.x, *task.background))
+        about: dict[str, Any] = {"x": task.x, "context": [*context, *criteria]}
+        about["delimiter"] = Trusted(delimiter_of(task.x, *task.background, *criteria))
         self._task = self._render(TASK, about) if shows != "nothing" else ()
 
     def question(self, about: Mapping[str, Any], *texts: str) -> Block:

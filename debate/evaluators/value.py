@@ -125,7 +125,7 @@ class ValueEvaluator(ValueJudge):
 
     def _asker(self, task: Task) -> Ask:
         """Sample `s` of candidate `j` of the task, as a flow; each question is rendered once."""
-        prompts = JudgePrompts(self.prompt_templates, self.template, task, self.prompt_rules)
+        prompts = JudgePrompts(self.prompt_templates, self.template, task, self.prompt_rules, criteria=task.criteria)
         texts = [candidate.text for candidate in task.candidates]
         questions = [prompts.question({"candidate": text}, text) for text in texts]
         occurrence = [texts[:j].count(text) for j, text in enumerate(texts)]

@@ -105,7 +105,9 @@ class VoteEvaluator(JudgeSettings):
 
     def flow(self, task: Task, run: RunContext) -> Flow[Evaluation]:
         """Ask for every ballot, and count those that can be read."""
-        prompts = JudgePrompts(self.prompt_templates, self.template, task, {"kind": self.ballot})
+        prompts = JudgePrompts(
+            self.prompt_templates, self.template, task, {"kind": self.ballot}, criteria=task.criteria
+        )
         cast = self._to_cast(task, run)
         answers = yield from gather([self._ask(prompts, task, ballot) for ballot in cast])
         samples = [_sample(ballot, asked) for ballot, asked in zip(cast, answers, strict=True)]

@@ -42,9 +42,11 @@ from debate.runtime.limits import Budget
 from debate.runtime.run_registry import settings_digest
 from debate.runtime.runner import Retriever, Runner
 from debate.sql.connect import normalize_url, sqlite_file, without_password
+from debate.statistics import Accuracy
 from debate.store import Store, StoredRun
 from debate.store.queries import Totals
 from debate.store.workers import Others
+from debate.types import Usage, Verdict, cost_of
 
 _FIRST_WAIT = 1.0
 _REPORT_SECONDS = 2.0
@@ -68,6 +70,9 @@ class RunListener(Protocol):
 
     def finished(self, evaluation: Evaluation) -> None:
         """A task has its result, and the result is recorded and written."""
+
+    def judged(self, right: int, labeled: int) -> None:
+        """So many of the labeled tasks with a result came out right, of those from before and those of this process."""
 
     def shared(self, others: Others) -> None:
         """What the other processes that work on the run have done since this one began. Called from any thread."""
@@ -140,6 +145,7 @@ class Run:
     def _check(self, backends: Mapping[str, Backend], folder: RunDirectory) -> None:
         """Find the faults of the settings before anything is made."""
         Engine(backends).check(self.evaluator)
+        Budget(cost=self.settings.max_cost, prices=self.settings.prices(backends)).check_prices(backends)
         settings_digest(self.evaluator)
         if sqlite_file(url := normalize_url(folder.store_url)) is None and url.get_backend_name() == "sqlite":
             raise ConfigError("a store in memory ends with the run", field="store", hint="give a file")
@@ -194,8 +200,8 @@ class _Session:
     done_before: int = 0
     done: int = 0
     """Tasks that were evaluated here."""
-    spent_before: int = field(init=False)
-    """Tokens that were spent before the work was divided."""
+    right: int = 0
+    labeled: int = 0
     budget: Budget = field(init=False)
     others_before: Others = Others(0, 0, 0)
     reported_at: float = field(default_factory=time.monotonic)
@@ -245,7 +251,7 @@ class _Session:
         """The tasks; one that the evaluator cannot evaluate is an error with its place."""
         for located in tasks:
             check_located([self.run.evaluator], located)
-            for remark in remarks(located.task, self.run.evaluator):
+            for remark in remarks(located.task, self.run.evaluator, next(iter(self.backends.values())).model):
                 self.remarks.setdefault(remark, []).append(f"{located.file}:{located.line}")
             yield located
 
@@ -270,10 +276,24 @@ class _Session:
         if self.results is not None and (rescored or not self.results.is_current()):
             self.results.rewrite(record.result_lines(settings))
         if self.done_before < self.total and not self.run.prepare:
-            self.spent_before = record.plan(settings)
-            self.others_before = record.others()
-            self.budget = Budget(spent=self.spent_before, others=self.others_before.tokens)
+            self.budget = self._budget(record.plan(settings), record.others())
         record.note(**self.folder.noted(record.about), results_under=settings)
+
+    def _budget(self, used: Mapping[str, Usage], others: Others) -> Budget:
+        """What is left to this session, after what was used before, and by the others."""
+        limits, prices = self.run.settings, self.run.settings.prices(self.backends)
+        budget = Budget(
+            limits.max_tokens,
+            limits.max_seconds,
+            limits.max_cost,
+            prices=prices,
+            spent=sum(usage.total_tokens for usage in used.values()),
+            others=others.tokens,
+            cost_before=cost_of(used, prices),
+        )
+        budget.cost_of_others = cost_of(others.used, prices)
+        self.others_before = others
+        return budget
 
     def _open_results(self, open_files: ExitStack) -> ResultsFile | None:
         """The file of results; None where another process that works on the run writes it."""
@@ -293,6 +313,7 @@ class _Session:
         self.watcher.started(self.total, self.done_before)
         if self.done_before == self.total:
             return
+        self._judge(self.record.accuracy(self.settings))
         if self.record.n_undone():  # others may be done by now
             self._restarting()
         done = self.record.n_evaluated(self.settings)
@@ -338,8 +359,6 @@ class _Session:
         settings, record, evaluator = self.run.settings, self.record, self.run.evaluator
         began = record.started_at if self.run.debated is None else self.run.debated.started_at
         with recalling(settings.memory, began, self.backends, self.watcher.note) as memory:
-            spent, others = self.budget.spent, self.budget.others
-            self.budget = Budget(settings.max_tokens, settings.max_seconds, spent=spent, others=others)
             engine = Engine(
                 self.backends,
                 memory=memory,
@@ -359,17 +378,25 @@ class _Session:
                 for evaluation in engine.iter_evaluate(tasks, evaluator, run=record):
                     # What the end of the engine left behind is no result: it is evaluated when the run goes on.
                     if all(failure.reason not in _LEFT for failure in evaluation.failures):
-                        self._finished(evaluation)
+                        self._finished(evaluation, evaluation.verdict(tasks.best(evaluation.task_id)))
                         tasks.finished(evaluation.task_id)
 
     def _answered(self, call: Call, completion: Completion) -> None:
         self.watcher.answered(call, completion)
         self._report()
 
-    def _finished(self, evaluation: Evaluation) -> None:
+    def _judge(self, before: Accuracy | None = None, verdict: Verdict | None = None) -> None:
+        """Count how tasks came out that have a label."""
+        self.labeled += before.labeled if before else verdict is not None
+        self.right += before.right if before else verdict == "right"
+        if self.labeled:
+            self.watcher.judged(self.right, self.labeled)
+
+    def _finished(self, evaluation: Evaluation, verdict: Verdict | None) -> None:
         if self.results is not None:
             self.results.append(evaluation)
         self.done += 1
+        self._judge(verdict=verdict)
         self.watcher.finished(evaluation)
         self._report()
 
@@ -382,12 +409,13 @@ class _Session:
         """Tell the others now and then what was done here, and hear from them."""
         if is_last or time.monotonic() - self.reported_at >= _REPORT_SECONDS:
             self.reported_at = time.monotonic()
-            self.record.report(self.done, self.budget.spent - self.spent_before).add_done_callback(self._heard)
+            self.record.report(self.done, {**self.budget.used}).add_done_callback(self._heard)
 
     def _heard(self, future: Future[Others]) -> None:
         if future.exception() is None:  # whoever writes next meets the fault
             now, before = future.result(), self.others_before
             self.budget.others = now.tokens
+            self.budget.cost_of_others = cost_of(now.used, self.budget.prices)
             self.watcher.shared(replace(now, tasks=now.tasks - before.tasks))
 
 

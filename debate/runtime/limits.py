@@ -1,4 +1,4 @@
-"""Limits a run: how many evaluations are open at once, and how many tokens and seconds they may use.
+"""Limits a run: how many evaluations are open at once, and how many tokens and seconds they may use, at what cost.
 
 A debate between two turns holds its prefix in the KV cache and nothing else. If more are opened than the cache holds at
 full length, they evict each other's prefixes and every turn is prefilled anew; so admission is by tokens, and a new
@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Self
 
 from debate.backends.base import Capacity
-from debate.errors import BudgetExceededError
+from debate.errors import BudgetExceededError, ConfigError
 from debate.evaluators.base import Footprint
 from debate.flow import Completion
 from debate.settings import check_value
+from debate.types import Price, Usage, cost_of
 
 _ENOUGH_REPLIES = 32
 _HINT = (
@@ -92,30 +93,46 @@ class Admission:
 
 
 class Budget:
-    """Counts the tokens and seconds that a run uses, or a call such as `evaluate_batch`; None is without limit.
+    """Counts the tokens and seconds that a run or a call such as `evaluate_batch` uses, and what they cost.
 
-    A budget that is given to several calls is what all of them together may use.
+    None is without limit. A budget that is given to several calls is what all of them together may use.
 
     Args:
         tokens: most prompt and completion tokens of all sessions and processes of the run together.
         seconds: since this was made.
+        cost: what all sessions and processes of the run may cost together, by `prices`.
+        prices: of the models, by their names in the engine.
         spent: tokens that earlier sessions used.
         others: tokens that other processes have used for the same run; whoever hears of more sets it anew.
+        cost_before: what earlier sessions cost.
+
+    Raises:
+        ConfigError: for a limit that is not above 0.
     """
 
     def __init__(
         self,
         tokens: int | None = None,
         seconds: float | None = None,
+        cost: float | None = None,
         *,
+        prices: Mapping[str, Price] | None = None,
         spent: int = 0,
         others: int = 0,
+        cost_before: float = 0.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.tokens: int | None = check_value("tokens", tokens, int | None, gt=0)
         self.seconds: float | None = check_value("seconds", seconds, float | None, gt=0)
+        self.cost: float | None = check_value("cost", cost, float | None, gt=0)
+        self.prices: Mapping[str, Price] = prices or {}
         self.spent = spent
         self.others = others
+        self.cost_before = cost_before
+        self.cost_of_others = 0.0
+        """As `others`, in money."""
+        self.used: dict[str, Usage] = {}
+        """What replies used since this was made, by model; those out of a cache count nothing."""
         self._clock = clock
         self._began = clock()
 
@@ -128,10 +145,30 @@ class Budget:
         if self.tokens is not None and (spent := self.spent + self.others) >= self.tokens:
             message = f"the budget of {self.tokens:,} tokens is used up ({spent:,})"
             raise BudgetExceededError(message, hint=_HINT, budget=self)
+        if self.cost is not None and (cost := self.cost_so_far) >= self.cost:
+            message = f"the run's {self.cost:g} of --max-cost are spent ({cost:.4g})"
+            raise BudgetExceededError(message, hint=_HINT, budget=self)
         if self.seconds is not None and self._clock() - self._began >= self.seconds:
             raise BudgetExceededError(f"the budget's {self.seconds:g} seconds are over", hint=_HINT, budget=self)
 
-    def spend(self, completion: Completion) -> None:
-        """Count a reply; one out of a cache costs nothing."""
+    @property
+    def cost_so_far(self) -> float:
+        """What all sessions and processes of the run cost, as far as that is known here."""
+        return self.cost_before + self.cost_of_others + cost_of(self.used, self.prices)
+
+    def check_prices(self, models: Iterable[str]) -> None:
+        """Refuse a limit of the cost where a model has no price.
+
+        Raises:
+            ConfigError: naming the model.
+        """
+        for name in models if self.cost is not None else ():
+            if name not in self.prices:
+                hint = "--price IN,OUT per million tokens, or `price` of one of several `models`; 0,0 where it is free"
+                raise ConfigError(f"needs the price of {name!r}", field="max_cost", hint=hint)
+
+    def spend(self, completion: Completion, model: str = "") -> None:
+        """Count a reply of a model; one out of a cache costs nothing."""
         if not completion.cached:
             self.spent += completion.usage.total_tokens
+            self.used[model] = self.used.get(model, Usage()) + completion.usage

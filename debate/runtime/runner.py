@@ -224,7 +224,7 @@ class Runner:
         answer = replace(await self._ask(call, context.deadline), call=format_address(here))
         if isinstance(answer, Completion):
             for budget in budgets:
-                budget.spend(answer)
+                budget.spend(answer, call.model)
         # A call that time ran out on is made again when the task is evaluated again.
         is_out_of_time = isinstance(answer, Failure) and answer.reason == "time_budget"
         if context.journal is not None and not is_out_of_time:

@@ -121,6 +121,8 @@ class Totals:
     """Those of them that are replies, not failures."""
     cached: int
     """Those of them that came from the cache."""
+    used: dict[str, Usage]
+    """What was asked of each model; see `used`."""
     n_evaluated: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -161,7 +163,25 @@ def totals(connection: Connection, run_id: int, revision: int) -> Totals:
         calls=calls,
         answered=answered,
         cached=cached,
+        used=used(connection, run_id),
     )
+
+
+def used(connection: Connection, run_id: int) -> dict[str, Usage]:
+    """What was asked of each model in all sessions of a run, replies that could not be read and retries included.
+
+    Replies out of the cache, and those of the run that this one was forked from, were paid for before.
+    """
+    c = CALLS.c
+    counts = (func.sum(c.prompt_tokens), func.sum(c.cached_tokens), func.sum(c.completion_tokens), func.count())
+    here = and_(c.run_id == run_id, c.kind == "generate", ~c.is_cached, ~c.is_inherited)
+    rows = connection.execute(select(c.model, *counts).where(here).group_by(c.model).order_by(c.model))
+    return {row[0]: Usage(*map(int, row[1:])) for row in rows}
+
+
+def accuracy(connection: Connection, chosen: Any) -> Accuracy:
+    """Accuracy over the evaluations of a query, which holds their table."""
+    return _accuracy(connection.execute(chosen.with_only_columns(*_ACCURACY)).one())
 
 
 def accuracy_by_group(connection: Connection, run_id: int, revision: int) -> dict[str, Accuracy]:

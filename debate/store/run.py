@@ -23,6 +23,7 @@ from debate.store.lease import run_locks
 from debate.store.queries import (
     Decoded,
     Totals,
+    accuracy,
     accuracy_by_group,
     decoded_calls,
     delete_records,
@@ -30,15 +31,16 @@ from debate.store.queries import (
     kept_answers,
     kept_evaluation,
     totals,
+    used,
 )
 from debate.store.serialization import as_task, task_data
 from debate.store.shards import Shard, claim, finish, plan, undone
 from debate.store.standings import Standing, standings
-from debate.store.tables import CALLS, EVALUATIONS, RUNS, TASKS, WORKERS
+from debate.store.tables import EVALUATIONS, RUNS, TASKS, WORKERS
 from debate.store.task_journal import SqlTaskJournal, delete_evaluation
 from debate.store.tasks import add_task, add_tasks
-from debate.store.workers import Others, Worker, WorkerState, worker_states
-from debate.types import Task
+from debate.store.workers import Others, Worker, WorkerState, plain_usage, read_usage, worker_states
+from debate.types import Task, Usage
 
 T = TypeVar("T")
 _CHUNK = 200
@@ -103,10 +105,10 @@ class StoredRun:
         """Refuse what others must not be disturbed by: with a RunLockedError that names them."""
         self.worker.require_alone(what)
 
-    def plan(self, settings: str) -> int:
+    def plan(self, settings: str) -> dict[str, Usage]:
         """Divide what is pending under these settings into shards, or take part in what others have divided.
 
-        Returns the tokens that were spent before.
+        Returns what was asked of each model before.
 
         Raises:
             RunLockedError: when others work under other settings.
@@ -118,18 +120,20 @@ class StoredRun:
         if self.is_alone:
             self._plan(key, settings)
         self.worker.begin()
-        return self.about["plan"]["tokens_before"]
+        plan = self.about["plan"]  # that of an earlier version says only how many tokens
+        return read_usage(plan.get("used_before", {"": [plan["tokens_before"], 0, 0]}))
 
     def _plan(self, key: dict[str, Any], settings: str) -> None:
         left = self._with_evaluations().where(self._latest, ~_done_under(settings)).with_only_columns(TASKS.c.position)
-        n_left, spent = self.n_tasks() - self.n_evaluated(settings), self.tokens_spent()
+        n_left, used = self.n_tasks() - self.n_evaluated(settings), self.used()
 
         def replace(connection: Connection) -> None:
             connection.execute(delete(WORKERS).where(WORKERS.c.run_id == self._run_id))
             plan(connection, self._run_id, left, n_left)
 
         self._database.run(replace)
-        self.note(plan={**key, "tokens_before": spent})
+        spent = sum(each.total_tokens for each in used.values())
+        self.note(plan={**key, "tokens_before": spent, "used_before": plain_usage(used)})
 
     def claim(self) -> Shard | None:
         """Claim the next shard; None where none is free, or this worker holds its share."""
@@ -147,9 +151,9 @@ class StoredRun:
         """How many shards are not done."""
         return self._scalar(select(func.count()).where(undone(self._run_id)))
 
-    def report(self, tasks: int, tokens: int) -> Future[Others]:
-        """Record how much this worker has done in all, and learn what the others have."""
-        return self.worker.report(tasks, tokens)
+    def report(self, tasks: int, used: Mapping[str, Usage]) -> Future[Others]:
+        """Record what this worker has done in all, and learn what the others have."""
+        return self.worker.report(tasks, used)
 
     def others(self) -> Others:
         """What the other workers have done."""
@@ -366,6 +370,11 @@ class StoredRun:
         """What the run came to so far."""
         return self._database.run(lambda connection: totals(connection, self._run_id, self.evalset_revision))
 
+    def accuracy(self, settings: str) -> Accuracy:
+        """Accuracy over the tasks with a label that are evaluated under these settings."""
+        here = self._with_evaluations().where(self._latest, _under(settings))
+        return self._database.run(lambda connection: accuracy(connection, here))
+
     def accuracy_by_group(self) -> dict[str, Accuracy]:
         """Accuracy by the `group` in the tasks' metadata; empty where tasks name none."""
         return self._database.run(lambda connection: accuracy_by_group(connection, self._run_id, self.evalset_revision))
@@ -392,11 +401,13 @@ class StoredRun:
         """How many of these have a result under the settings that the run was last worked on with."""
         return self.n_evaluated(self.about.get("results_under"))
 
+    def used(self) -> dict[str, Usage]:
+        """What was asked of each model, by the name that the run has for it; see `debate.store.queries.used`."""
+        return self._database.run(lambda connection: used(connection, self._run_id))
+
     def tokens_spent(self) -> int:
         """Prompt and completion tokens of all calls that a model was asked."""
-        tokens = func.sum(CALLS.c.prompt_tokens + CALLS.c.completion_tokens)
-        here = (CALLS.c.run_id == self._run_id) & ~CALLS.c.is_cached & ~CALLS.c.is_inherited
-        return self._scalar(select(tokens).where(here)) or 0
+        return sum(each.total_tokens for each in self.used().values())
 
     def decoded(self) -> Iterator[tuple[str, list[Decoded]]]:
         """What the calls of each evaluated task decoded, by its id, in the order of the tasks; retries included."""

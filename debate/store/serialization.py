@@ -31,10 +31,7 @@ def task_data(task: Task) -> Row:
     Raises:
         TaskError: for metadata that JSON cannot hold.
     """
-    candidates = [
-        {"text": one.text, "id": one.id, "generator": one.generator, "metadata": dict(one.metadata)}
-        for one in task.candidates
-    ]
+    candidates = [_candidate_data(candidate) for candidate in task.candidates]
     try:
         json.dumps([task.metadata, [one.metadata for one in task.candidates]], check_circular=False)
     except (TypeError, ValueError, RecursionError) as error:
@@ -43,9 +40,16 @@ def task_data(task: Task) -> Row:
     data: Row = {"x": task.x, "candidates": candidates, "context": list(task.context), "metadata": dict(task.metadata)}
     if task.reference is not None:
         data["reference"] = task.reference
+    if task.messages:
+        data["messages"] = list(task.messages)
     if task.components:
         data["components"] = [asdict(component) for component in task.components]
     return data
+
+
+def _candidate_data(one: Candidate) -> Row:
+    data: Row = {"text": one.text, "id": one.id, "generator": one.generator, "metadata": dict(one.metadata)}
+    return {**data, "messages": list(one.messages)} if one.messages else data
 
 
 @reading("a task")
@@ -53,7 +57,7 @@ def as_task(task_id: str, data: Mapping[str, Any]) -> Task:
     """The task that `task_data` was called on."""
     candidates = [Candidate(**each) for each in data["candidates"]]
     about = (task_id, data["context"], data["metadata"], data.get("reference"))
-    return Task(data["x"], candidates, *about, components=data.get("components", ()))
+    return Task(data["x"], candidates, *about, components=data.get("components", ()), messages=data.get("messages", ()))
 
 
 def task_row(task: Task, data: Row, place: str | None) -> Row:

@@ -6,10 +6,10 @@ import os
 import secrets
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from sqlalchemy import Connection, Row, bindparam, func, insert, select, update
@@ -18,6 +18,7 @@ from debate.errors import RunLockedError, StoreError
 from debate.store.database import Database
 from debate.store.lease import RUN, SETUP, RunLocks, in_use
 from debate.store.tables import SHARDS, WORKERS
+from debate.types import Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,8 @@ class Others:
     """How many of them live."""
     tasks: int
     tokens: int
+    used: Mapping[str, Usage] = field(default_factory=dict[str, Usage])
+    """What they asked of each model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +39,7 @@ class WorkerState:
 
     number: int
     about: Mapping[str, Any]
-    """`host`, `process` and `device`."""
+    """`host`, `process` and `device`, and `used`: what it asked of each model."""
     state: Literal["alive", "ended", "died"]
     started_at: float
     last_commit: float
@@ -78,12 +81,13 @@ class Worker:
         is_taken = self._locks.take(str(self.number))
         assert is_taken, "a random number is nobody else's"
         now = time.time()
-        about = {
-            "host": socket.gethostname(),
-            "process": os.getpid(),
-            "device": os.environ.get("CUDA_VISIBLE_DEVICES", ""),
+        row = {
+            "run_id": self._run_id,
+            "worker": self.number,
+            "about": self._about({}),
+            "started_at": now,
+            "last_commit": now,
         }
-        row = {"run_id": self._run_id, "worker": self.number, "about": about, "started_at": now, "last_commit": now}
         self._database.run(lambda connection: connection.execute(insert(WORKERS), row))
         self._is_working = True
 
@@ -97,10 +101,23 @@ class Worker:
             raise in_use(self._run, "another process")
         self._locks.release(SETUP)
 
-    def report(self, tasks: int, tokens: int) -> Future[Others]:
+    def _about(self, used: Mapping[str, Usage]) -> dict[str, Any]:
+        return {
+            "host": socket.gethostname(),
+            "process": os.getpid(),
+            "device": os.environ.get("CUDA_VISIBLE_DEVICES", ""),
+            "used": plain_usage(used),
+        }
+
+    def report(self, tasks: int, used: Mapping[str, Usage]) -> Future[Others]:
         """Record what this worker has done, and learn what the others have."""
         me = (WORKERS.c.run_id == self._run_id) & (WORKERS.c.worker == self.number)
-        done = update(WORKERS).where(me).values(tasks=tasks, tokens=tokens, last_commit=time.time())
+        tokens = sum(usage.total_tokens for usage in used.values())
+        done = (
+            update(WORKERS)
+            .where(me)
+            .values(tasks=tasks, tokens=tokens, about=self._about(used), last_commit=time.time())
+        )
 
         def report(connection: Connection) -> Others:
             connection.execute(done)
@@ -112,7 +129,12 @@ class Worker:
         """What the other workers have done."""
         rows = [row for row in worker_rows(connection, self._run_id) if row.worker != self.number]
         living = self._locks.living(connection, [row.worker for row in rows if row.ended_at is None])
-        return Others(len(living), sum(row.tasks for row in rows), sum(row.tokens for row in rows))
+        tasks, tokens = sum(row.tasks for row in rows), sum(row.tokens for row in rows)
+        used: dict[str, Usage] = {}
+        for row in rows:
+            for model, usage in read_usage(row.about.get("used")).items():
+                used[model] = used.get(model, Usage()) + usage
+        return Others(len(living), tasks, tokens, used)
 
     def living(self, connection: Connection) -> set[int]:
         """The numbers of the workers that live, this one included."""
@@ -126,6 +148,16 @@ class Worker:
         with suppress(StoreError):
             if self._is_working:
                 self._database.run(lambda connection: connection.execute(ended))
+
+
+def plain_usage(used: Mapping[str, Usage]) -> dict[str, list[int]]:
+    """What was asked of each model, as plain data."""
+    return {name: [each.prompt_tokens, each.cached_tokens, each.completion_tokens] for name, each in used.items()}
+
+
+def read_usage(data: Mapping[str, Sequence[int]] | None) -> dict[str, Usage]:
+    """What `plain_usage` wrote; nothing of a record that an earlier version has made."""
+    return {name: Usage(*tokens) for name, tokens in (data or {}).items()}
 
 
 def worker_rows(connection: Connection, run_id: int) -> list[Row[Any]]:

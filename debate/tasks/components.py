@@ -129,6 +129,13 @@ def task_components(given: object) -> tuple[Component, ...]:
     return found
 
 
+def criteria_text(components: Sequence[Component]) -> str:
+    """Components as a list in words, with their weights where these differ."""
+    differ = len({component.weight for component in components}) > 1
+    lines = [f"- {each.name}: {each.description}" + f" (weight {each.weight:g})" * differ for each in components]
+    return "\n".join(["Criteria to judge by:", *lines])
+
+
 _KEYS = ("name", "description", "weight")
 _FORM = 'a component is {"name": ..., "description": ...}, and may have a "weight" from 0 to 1'
 _HINTS = {"weight": "divide the weights of the task's components by the largest of them"}

@@ -13,18 +13,17 @@ store.
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
 from debate.flow import Block, Segment
 from debate.hashing import digest
+from debate.tasks.lookalikes import DOT, FOLD, places_of
 from debate.types import Task
 
 PRINTED = "\ufffc"
 """Stands for what an expression prints in the words of a template."""
-_DOT = "·"
 
 
 def task_delimiter(task: Task) -> str:
@@ -38,45 +37,6 @@ def delimiter_of(*texts: str) -> str:
     while any(word in text for text in texts):
         word = digest("fence", word)[:8]
     return word
-
-
-# ---- What a reader takes for the same
-
-_ALIKE = {
-    ord(char): plain
-    for plain, others in {
-        "a": "аαɑ", "b": "вβ", "c": "с", "d": "ԁ", "e": "еε", "g": "ɡ", "h": "һн", "i": "ιіı", "j": "ј", "k": "кκ",
-        "l": "ӏ", "m": "мμ", "n": "пոην", "o": "оοօσ", "p": "рρ", "q": "ԛ", "s": "ѕ", "t": "тτ", "u": "υս", "w": "ԝ",
-        "x": "хχ", "y": "уү", "[": "⟦⁅❲", "]": "⟧⁆❳", "/": "⁄∕⧸╱", "|": "∣ǀ", "<": "‹⟨", ">": "›⟩", "*": "∗⁎",
-    }.items()
-    for char in others
-}  # fmt: skip
-"""Letters and marks of other scripts that look like those of a delimiter, all in lower case."""
-_NEW_LINES = "\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"
-_UNSEEN = "\u115f\u1160\u3164\uffa0"
-
-
-class _Fold(dict[int, str]):
-    """Code points as a reader sees them: in lower case, without marks, look-alikes as one; nothing for the unseen."""
-
-    def __missing__(self, code: int) -> str:
-        self[code] = folded = _folded(chr(code))
-        return folded
-
-
-def _folded(char: str) -> str:
-    if char in _NEW_LINES:
-        return "\n"
-    if char in "\t\u2800" or unicodedata.category(char) == "Zs":
-        return " "
-    plain = unicodedata.normalize("NFKD", char.casefold())
-    seen = [
-        each for each in plain if unicodedata.category(each) not in ("Cc", "Cf", "Mn", "Me") and each not in _UNSEEN
-    ]
-    return "".join(seen).translate(_ALIKE)
-
-
-_FOLD = _Fold()
 
 
 # ---- What the templates' words say
@@ -141,7 +101,7 @@ class Delimiters:
     @classmethod
     def of(cls, sources: Iterable[str]) -> Delimiters:
         """The delimiters in the words of templates, in which `PRINTED` stands for what they print."""
-        words = [source.translate(_FOLD) for source in sources]
+        words = [source.translate(FOLD) for source in sources]
         patterns: list[tuple[str, re.Pattern[str]]] = []
         for form in _FORMS:
             names = sorted({name for each in words for name in form.in_template.findall(each)})
@@ -155,7 +115,7 @@ class Delimiters:
 
         Neighboring pieces of content are read as one text.
         """
-        said = "".join([segment.text for segment in block if segment.is_content]).translate(_FOLD)
+        said = "".join([segment.text for segment in block if segment.is_content]).translate(FOLD)
         if not (word and word in said) and not any(opening in said for opening, _ in self.patterns):
             return block
         runs = [(is_content, list(run)) for is_content, run in groupby(block, lambda segment: segment.is_content)]
@@ -163,8 +123,8 @@ class Delimiters:
 
     def _broken(self, run: Sequence[Segment], word: str) -> Iterator[Segment]:
         text = "".join(segment.text for segment in run)
-        starts = set(self._starts(text.translate(_FOLD), word))
-        places = [i for i, char in enumerate(text) for _ in char.translate(_FOLD)] if starts else []
+        starts = set(self._starts(text.translate(FOLD), word))
+        places = places_of(text) if starts else []
         found = {(places[start], may_be_index) for start, may_be_index in starts}
         dotted = sorted(
             {at + 1 for at, may_be_index in found if not (may_be_index and _INDEXED.match(text[at - 1 : at]))}
@@ -173,7 +133,7 @@ class Delimiters:
         for segment in run:
             ends = [place - begin for place in dotted if 0 < place - begin <= len(segment.text)]
             pieces = [segment.text[a:b] for a, b in zip([0, *ends], [*ends, None], strict=True)]
-            yield Segment(_DOT.join(pieces), is_content=True)
+            yield Segment(DOT.join(pieces), is_content=True)
             begin += len(segment.text)
 
     def _starts(self, folded: str, word: str) -> Iterator[tuple[int, bool]]:

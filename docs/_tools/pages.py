@@ -44,7 +44,7 @@ def settings_page() -> str:
         "may change when a run is resumed.",
     ]
     head = ("setting", "type", "default", "may change", "what it does")
-    for panel in reversed(PANELS):
+    for panel in PANELS:
         rows = [
             (code(row.name), takes(row), shown(row.default), "✓" * row.may_change, about(row))
             for row in settings_table(ServeSettings)

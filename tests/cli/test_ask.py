@@ -104,6 +104,25 @@ def test_two_texts_cannot_be_read_from_standard_input(
     assert "only one text can be read from" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(("texts", "named"), [(("", "Nine."), "question"), (("Prime?", "Nine.", " "), "answer 2")])
+def test_an_empty_text_is_refused(
+    texts: tuple[str, ...], named: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert debate(monkeypatch, "ask", *texts, *BACKEND) == 2
+    assert f"{named}: is empty" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("answers", "remark"),
+    [(["Nine."], "one candidate stands alone, so that there is nothing to compare\n"), (["7", "7"], "stands twice\n")],
+)
+def test_what_is_probably_a_mistake_is_said_beforehand(
+    answers: list[str], remark: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert debate(monkeypatch, "ask", "Which is a prime?", *answers, "--backend", "debate.testing:reply_for") == 0
+    assert remark in capsys.readouterr().err
+
+
 def test_a_text_that_begins_with_a_hyphen_stands_after_two(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -92,11 +92,11 @@ def screen(monkeypatch: pytest.MonkeyPatch, columns: int, encoding: str, *argume
 @pytest.mark.parametrize(
     ("name", "columns", "encoding", "answers"),
     [
-        ("ask-80", 80, "utf-8", ANSWERS),
-        ("ask-120", 120, "utf-8", ANSWERS),
-        ("ask-80-ascii", 80, "ascii", ANSWERS),
-        ("ask-four-80", 80, "utf-8", FOUR),
-        ("ask-four-80-ascii", 80, "ascii", FOUR),
+        ("ask.80", 80, "utf-8", ANSWERS),
+        ("ask.120", 120, "utf-8", ANSWERS),
+        ("ask.ascii", 80, "ascii", ANSWERS),
+        ("ask-four.80", 80, "utf-8", FOUR),
+        ("ask-four.ascii", 80, "ascii", FOUR),
     ],
 )
 def test_the_screen_is_the_one_that_was_looked_at(

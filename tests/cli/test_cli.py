@@ -53,7 +53,7 @@ def test_the_list_of_commands_has_each_with_a_sentence() -> None:
     for name in COMMANDS:
         assert f"│ {name} " in done.stdout
     assert all(f"─ {group} ─" in done.stdout for group in COMMAND_GROUPS)
-    assert "Show a debate: who said what, and what came of it." in done.stdout
+    assert "Show a debate, who said what and what came of it; or list the" in done.stdout
 
 
 def test_a_command_that_is_mistyped_is_refused_with_the_one_meant() -> None:

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from debate.cli.doctor import doctor
 
-environment = sys.modules[doctor.__module__]
+environment = sys.modules["debate.cli.doctor"]
 
 app = typer.Typer()
 app.command()(doctor)
@@ -233,5 +233,15 @@ def test_the_doctor_loads_no_model_library() -> None:
 
 
 def test_the_bundled_judge_is_a_model_to_choose(machine: Machine) -> None:
-    code, _ = run("--model", "built-in")
+    code, output = run("--model", "built-in")
     assert code == 0
+    assert "comes with the package" in output
+    machine.versions = {}
+    code, output = run("--model", "built-in")
+    assert code == 1
+    assert "pip install 'debate-eval[cpu]'" in last_line(output)
+    assert "comes with the package" in output
+
+
+def test_libraries_of_all_extras_are_listed(machine: Machine, model: Path) -> None:
+    assert {"pyarrow", "psycopg", "fastapi", "chromadb"} <= as_json("--model", model)["libraries"].keys()

@@ -77,3 +77,9 @@ def test_the_file_can_be_named(run: Path, tmp_path: Path) -> None:
     assert (tmp_path / "mine.csv").read_text().startswith("run,task,member,")
     with pytest.raises(ConfigError, match="several formats need a folder"):
         export(run, "--out", tmp_path / "mine.csv", "--to", "scores", "--to", "turns")
+
+
+def test_a_format_of_files_is_refused_with_how_a_file_name_chooses_it(run: Path) -> None:
+    with pytest.raises(ConfigError, match="csv is the format of a file") as refused:
+        export(run, "--to", "csv")
+    assert "--out tasks.csv" in str(refused.value.hint)

@@ -9,7 +9,7 @@ import typer
 from typer.testing import CliRunner
 
 from debate.cli.profiles import profiles
-from debate.errors import ProfileError
+from debate.errors import InputError, ProfileError
 from debate.profiles import load_profile, profile_names
 
 app = typer.Typer()
@@ -84,3 +84,19 @@ def test_invisible_characters_of_a_profile_are_spelled_out(tmp_path: Path) -> No
 def test_an_unknown_profile_is_refused_by_name() -> None:
     with pytest.raises(ProfileError, match="general"):
         shown("generel")
+
+
+@pytest.mark.parametrize("name", profile_names())
+def test_a_profile_is_printed_as_yaml_that_can_be_loaded_back(name: str, tmp_path: Path) -> None:
+    printed = CliRunner().invoke(app, [name, "--yaml"], env={"COLUMNS": "40"}, catch_exceptions=False)
+    (tmp_path / "mine.yaml").write_text(printed.output, encoding="utf-8")
+    assert load_profile(tmp_path / "mine.yaml") == load_profile(name)
+    assert "description: >-" in printed.output
+
+
+def test_yaml_is_printed_of_one_profile_that_is_valid(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="--yaml: prints one profile: name it"):
+        shown("--yaml")
+    (tmp_path / "mine.yaml").write_text("name: 3", encoding="utf-8")
+    with pytest.raises(ProfileError):
+        shown(str(tmp_path / "mine.yaml"), "--yaml")

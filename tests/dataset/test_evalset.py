@@ -157,9 +157,9 @@ def test_memory_does_not_grow_with_the_file(file: Path) -> None:
         (line(candidates=None), "candidates", "must be a list, got nothing"),
         (line(candidates="4"), "candidates", "must be a list, got '4'"),
         (line(candidates={"A": "4"}), "candidates", "must be a list, got a mapping"),
-        (line(candidates=["4", 5]), "candidates.1", "must be text, or a mapping with a text"),
-        (line(candidates=["4", True]), "candidates.1", "must be text, or a mapping with a text"),
-        (line(candidates=["4", ["5"]]), "candidates.1", "must be text, or a mapping with a text"),
+        (line(candidates=["4", 5]), "candidates.1", "must be text, a list of messages, or a mapping with a text"),
+        (line(candidates=["4", True]), "candidates.1", "must be text, a list of messages, or a mapping with a text"),
+        (line(candidates=["4", ["5"]]), "candidates.1.0", "must be a message, got str"),
         (line(candidates=["4", {"text": 5}]), "candidates.1.text", "must be text, got 5"),
         (line(candidates=[{"id": "a"}]), "candidates.0.text", "is missing"),
         (line(candidates=[{"text": "4", "id": 1}]), "candidates.0.id", "must be text, got 1"),
@@ -353,3 +353,49 @@ def test_a_faulty_component_is_refused_with_its_line_and_field(
         list(EvalSet(file).tasks())
     assert (caught.value.line, caught.value.field) == (2, field)
     assert problem in caught.value.problem
+
+
+# Conversations
+
+CALL = {"id": "c", "type": "function", "function": {"name": "add", "arguments": "{}"}}
+ASKED = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "2 + 2?"}]
+SAID = [
+    {"role": "assistant", "content": None, "tool_calls": [CALL]},
+    {"role": "tool", "tool_call_id": "c", "content": "4"},
+]
+
+
+@pytest.mark.parametrize("name", ["tasks.jsonl", "tasks.json"])
+def test_inputs_and_candidates_may_be_conversations(tmp_path: Path, name: str) -> None:
+    row = {"x": ASKED, "candidates": [SAID, {"messages": SAID, "generator": "m"}, "4"]}
+    file = tmp_path / name
+    file.write_text(json.dumps([row]) if name.endswith(".json") else json.dumps(row) + "\n")
+    [task] = tasks_of(file)
+    assert task.x == "System:\nBe brief.\n\nUser:\n2 + 2?"
+    assert task.candidates[0].text == "Assistant, call 1:\nadd({})\n\nTool, result of call 1:\n4"
+    assert (task.candidates[1].text, task.candidates[1].generator) == (task.candidates[0].text, "m")
+    assert ([*task.messages], task.candidates[2].messages) == (ASKED, ())
+
+
+IMAGE = {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "u"}}]}
+
+
+@pytest.mark.parametrize(
+    ("changes", "field", "problem"),
+    [
+        ({"x": [ASKED[0], IMAGE]}, "x.1.content.0", "is of the type 'image_url', and cannot be shown as text"),
+        ({"x": []}, "x", "is empty"),
+        ({"x": [{"role": "judge", "content": "a"}]}, "x.0.role", "must be one of system, developer, user"),
+        ({"candidates": [[IMAGE]]}, "candidates.0.0.content.0", "is of the type 'image_url'"),
+        ({"candidates": [{"messages": [IMAGE]}]}, "candidates.0.messages.0.content.0", "is of the type 'image_url'"),
+        ({"candidates": [{"messages": 3}]}, "candidates.0.messages", "must be a list of messages, got int"),
+        ({"candidates": [{"text": "a", "messages": SAID}]}, "candidates.0.text", "stands beside messages"),
+        ({"candidates": [{"id": "a"}]}, "candidates.0.text", "is missing"),
+    ],
+)
+def test_a_fault_in_a_conversation_is_told_with_its_line_and_field(
+    file: Path, changes: dict[str, Any], field: str, problem: str
+) -> None:
+    fault = fault_in(file, f"{GOOD}\n{line(**changes)}\n")
+    assert (fault.line, fault.field) == (2, field)
+    assert problem in fault.problem

@@ -51,7 +51,7 @@ def test_text_parts_are_text_and_other_parts_are_refused(tmp_path: Path) -> None
     output = lines(tmp_path / "out.jsonl", reply("1", "c"))
     assert read(output, "openai_batch", answers=(asked,))[0].x == "a\nb"
     lines(asked, request("1", [{"type": "image_url", "image_url": {}}]))
-    with pytest.raises(TaskError, match=r"in\.jsonl:1: body\.messages\.0\.content\.0\.text: is missing"):
+    with pytest.raises(TaskError, match=r"in\.jsonl:1: body\.messages\.0\.content\.0: is of the type 'image_url'"):
         read(output, "openai_batch", answers=(asked,))
 
 
@@ -81,3 +81,20 @@ def test_a_request_that_only_the_error_file_knows_is_not_dropped(tmp_path: Path)
 def test_an_output_alone_is_refused_with_the_way_to_give_its_input(tmp_path: Path) -> None:
     with pytest.raises(TaskError, match="--answers"):
         read(lines(tmp_path / "out.jsonl", reply("1", "a")), "openai_batch")
+
+
+def test_calls_of_tools_are_shown_in_inputs_and_candidates(tmp_path: Path) -> None:
+    call = {"id": "c", "type": "function", "function": {"name": "add", "arguments": '{"a": 2}'}}
+    turn = {"role": "assistant", "content": None, "tool_calls": [call]}
+    messages = [{"role": "user", "content": "2 + 2?"}, turn, {"role": "tool", "tool_call_id": "c", "content": "4"}]
+    asked = lines(tmp_path / "in.jsonl", {"custom_id": "1", "body": {"messages": messages}})
+    choices = [{"message": turn}, {"message": {"role": "assistant", "content": "4"}}]
+    said = {
+        "custom_id": "1",
+        "response": {"status_code": 200, "body": {"model": "m", "choices": choices}},
+        "error": None,
+    }
+    [task] = read(lines(tmp_path / "out.jsonl", said), "openai_batch", answers=(asked,))
+    assert task.x.startswith("User:\n2 + 2?\n\nAssistant, call 1:\nadd({")
+    assert [message["role"] for message in task.messages] == ["user", "assistant", "tool"]
+    assert [candidate.text for candidate in task.candidates] == ['Assistant, call 1:\nadd({"a": 2})', "4"]

@@ -212,3 +212,10 @@ def test_a_column_holds_the_components_of_each_task(tmp_path: Path) -> None:
     first, second = [each.task for each in EvalSet(file, columns={"components": "rubric"}).tasks()]
     assert [component.name for component in first.components] == ["n"]
     assert (second.components, second.metadata) == ((), {})
+
+
+def test_a_column_may_hold_conversations(tmp_path: Path) -> None:
+    asked, said = [{"role": "user", "content": "q"}], [{"role": "assistant", "content": "a"}]
+    file = lines(tmp_path / "rows.jsonl", {"prompt": asked, "answers": [said, "b"]})
+    [task] = read(file, "table", columns={"x": "prompt", "candidates": "answers"})
+    assert (task.x, texts(task), len(task.messages)) == ("q", ["a", "b"], 1)

@@ -495,3 +495,19 @@ def test_a_read_out_is_part_of_a_runs_identity_and_replies_are_as_they_were() ->
 def test_a_judge_that_is_read_out_keeps_the_rules_of_evaluators(readout: Any) -> None:
     judge = doubtful(lambda call: {str(call.seed % 11): 0.6, "4": 0.3} if isinstance(call, Call) else {})
     check_evaluator(ValueEvaluator(readout=readout, samples=2), [Task("x", ["a", "b"])], judge)
+
+
+def test_a_tasks_own_components_are_shown_as_criteria() -> None:
+    own = [
+        {"name": "cites", "description": "Names a source."},
+        {"name": "brief", "description": "Is short.", "weight": 0.5},
+    ]
+    plain_task, judge = Task("Which?", TEXTS, context=["c"]), Recorder(valued(SEVEN))
+    task = Task("Which?", TEXTS, context=["c"], components=own)
+    evaluation = judged(ValueEvaluator(), task, judge)
+    text = judge.calls[0].prompt.messages()[-1]["content"]
+    assert "# Context 2" in text
+    assert "Criteria to judge by:\n- cites: Names a source. (weight 1)\n- brief: Is short. (weight 0.5)\n" in text
+    assert (evaluation.status, evaluation.components) == ("ok", ())
+    longer = ValueEvaluator().footprint(task).characters - ValueEvaluator().footprint(plain_task).characters
+    assert longer == len(task.criteria[0])

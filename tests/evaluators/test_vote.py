@@ -15,7 +15,7 @@ from debate import Task, VoteEvaluator
 from debate.errors import ConfigError
 from debate.evaluators.base import RunContext
 from debate.flow import Generate
-from debate.testing import Recorder, drive
+from debate.testing import Recorder, drive, reply_for
 from debate.types import Failure, Scale
 from tests.judges import judged, shown
 
@@ -245,3 +245,12 @@ def test_settings_that_cannot_work_are_named(options: dict[str, Any], field: str
     with pytest.raises(ConfigError) as refused:
         VoteEvaluator(**options)
     assert refused.value.field == field
+
+
+def test_a_tasks_own_components_are_shown_as_criteria() -> None:
+    recorder = Recorder(reply_for)
+    task = Task("Which?", ["a", "b"], components=[{"name": "cites", "description": "Names a source."}])
+    evaluation = drive(VoteEvaluator().flow(task, RunContext()), recorder)
+    text = recorder.calls[0].prompt.messages()[-1]["content"]
+    assert "Criteria to judge by:\n- cites: Names a source.\n" in text
+    assert evaluation.status == "ok"

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from debate import VoteEvaluator
+from debate import StepEvaluator, VoteEvaluator
+from debate.bundled_judge import model_path
 from debate.dataset.several import evalset_of
 from debate.errors import TaskError
 from debate.jobs.survey import Survey
@@ -36,3 +37,25 @@ def test_a_file_that_the_limit_leaves_out_is_not_among_the_files(tmp_path: Path)
     survey = Survey({str(files[0]): "first"})
     assert len(list(survey.read(evalset_of(files, 1), VoteEvaluator()))) == 1
     assert survey.files == [("first", "own", 1)]
+
+
+def test_components_that_an_evaluator_ignores_are_noted(tmp_path: Path) -> None:
+    own = [{"name": "cites", "description": "Names a source."}]
+    file = lines(tmp_path / "tasks.jsonl", {"x": "a", "candidates": ["b", "c"], "components": own})
+    for evaluator, noted in ((StepEvaluator(), 1), (VoteEvaluator(), 0)):
+        survey = Survey()
+        list(survey.read(evalset_of([file]), evaluator))
+        assert (
+            sum("components of the task's own are ignored, as step scores none" in note for note in survey.notes)
+            == noted
+        )
+
+
+def test_questions_outside_of_the_bundled_judges_world_are_noted_for_that_model_alone(tmp_path: Path) -> None:
+    file = lines(tmp_path / "t.jsonl", {**ROW, "x": "17+25?"}, {**ROW, "x": "Which caption is best?"})
+    for model, noted in ((str(model_path()), 1), ("another", 0), ("", 0)):
+        survey = Survey(model=model)
+        list(survey.read(evalset_of([file]), VoteEvaluator()))
+        found = [note for note in survey.notes if "outside of the bundled judge's world" in note]
+        assert len(found) == noted
+        assert all("its scores are noise, in 1 of the tasks, first" in note for note in found)

@@ -13,7 +13,7 @@ from debate.errors import BudgetExceededError, ConfigError
 from debate.evaluators.base import Footprint
 from debate.flow import Completion
 from debate.runtime.limits import Admission, Budget
-from debate.types import Usage
+from debate.types import Price, Usage
 
 
 def tokens(n: int) -> Footprint:
@@ -74,7 +74,7 @@ def test_one_is_always_let_in_however_large() -> None:
 
 
 @pytest.mark.parametrize("wrong", [0, -1, "3", float("nan"), True])
-@pytest.mark.parametrize("name", ["tokens", "seconds"])
+@pytest.mark.parametrize("name", ["tokens", "seconds", "cost"])
 def test_a_budget_is_a_number_above_zero(name: str, wrong: Any) -> None:
     with pytest.raises(ConfigError) as caught:
         Budget(**{name: wrong})
@@ -89,6 +89,27 @@ def test_a_budget_counts_what_earlier_sessions_and_other_processes_have_used() -
     budget.others += 1
     with pytest.raises(BudgetExceededError, match=r"100 tokens is used up \(100\)"):
         budget.check()
+
+
+def test_a_budget_of_money_counts_each_model_by_its_price_and_earlier_sessions_and_others() -> None:
+    prices = {"small": Price(1, 10), "big": Price(100, 1000)}
+    budget = Budget(cost=1.0, prices=prices, cost_before=0.25)
+    budget.check_prices(prices)
+    budget.spend(Completion("", usage=Usage(100_000, 0, 10_000, 1)), "small")  # 0.1 + 0.1
+    budget.spend(Completion("", usage=Usage(1_000, 0, 100, 1)), "big")  # 0.1 + 0.1
+    budget.spend(Completion("", usage=Usage(10**9, 0, 0, 1), cached=True), "big")
+    budget.check()
+    assert budget.cost_so_far == pytest.approx(0.65)
+    budget.cost_of_others = 0.4
+    with pytest.raises(BudgetExceededError, match=r"1 of --max-cost are spent \(1\.05\)"):
+        budget.check()
+
+
+def test_a_budget_of_money_needs_the_price_of_every_model() -> None:
+    with pytest.raises(ConfigError, match="needs the price of 'big'") as caught:
+        Budget(cost=1.0, prices={"small": Price(1, 1)}).check_prices(["small", "big"])
+    assert caught.value.field == "max_cost"
+    Budget(tokens=1).check_prices(["big"])
 
 
 def test_a_small_evaluation_does_not_overtake_a_large_one_that_waits() -> None:

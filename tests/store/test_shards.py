@@ -15,7 +15,7 @@ from debate.errors import RunLockedError, RunMismatchError
 from debate.store import Store, StoredRun
 from debate.store.shards import plan, share, tasks_per_shard
 from debate.store.tables import SHARDS, Base
-from debate.types import Task
+from debate.types import Task, Usage
 
 IDENTITY = {"evaluator": "e"}
 Join = Callable[[], StoredRun]
@@ -116,9 +116,10 @@ def test_a_shard_that_is_done_is_not_claimed_again(join: Join) -> None:
 
 def test_workers_hear_of_each_other(join: Join) -> None:
     one, two = join(), join()
-    one.report(3, 70).result()
-    told = two.report(1, 2).result()
+    one.report(3, {"m": Usage(50, 10, 20)}).result()
+    told = two.report(1, {"m": Usage(2)}).result()
     assert (told.workers, told.tasks, told.tokens) == (1, 3, 70)
+    assert told.used == {"m": Usage(50, 10, 20)}
     assert [(state.tasks, state.tokens) for state in one.workers()] == [(3, 70), (1, 2)]
 
 

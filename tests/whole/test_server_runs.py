@@ -17,11 +17,23 @@ from typing import Any
 
 import pytest
 
-from debate import Engine
+from debate import Engine, Price, Usage, load
 from debate.backends import Call, OpenAICompatible, Scripted
+from debate.errors import ConfigError
 from debate.flow import Block, Completion, Flow, Generate, Prompt, ReadOut, Segment, generate
 from debate.testing import check_backend
-from debate.testing.fake_server import DIE, HANG, FakeServer, Reply, completion, every, failing, from_the, judgment
+from debate.testing.fake_server import (
+    DIE,
+    HANG,
+    FakeServer,
+    Reply,
+    Request,
+    completion,
+    every,
+    failing,
+    from_the,
+    judgment,
+)
 from tests.backends.asking import tasks
 from tests.command_line import debate
 from tests.driving import evaluator
@@ -260,3 +272,72 @@ def test_debates_over_vllm_serve_are_complete_and_in_range_and_labels_are_those_
         assert evaluation.usage.prompt_tokens > 100
         assert (same.tensor == evaluation.tensor).all()
         assert keys_of(json.loads(evaluation.to_json())) == keys_of(json.loads(json.dumps(in_process)))
+
+
+# Cost. The fake server counts 100 tokens for each prompt and 20 for each reply.
+
+
+def cost_line(text: str) -> str:
+    return next(line for line in text.splitlines() if line.startswith("cost ")).split(maxsplit=1)[1].strip()
+
+
+def test_the_cost_of_a_run_is_that_of_a_hand_count(
+    evalset: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def answer(request: Request) -> Reply | None:
+        if request.n % 5 == 0:  # refused, and asked again
+            return failing(503)
+        said = completion(judgment(request.schema or {}))
+        said["usage"]["prompt_tokens_details"] = {"cached_tokens": 40}
+        return Reply(body=said)
+
+    with FakeServer(answer) as server:
+        assert run(monkeypatch, evalset, server, "--price", "2,0.5,30") == 0
+        asked = sum(request.n % 5 != 0 for request in server.requests)
+    assert asked == 12 * 3  # tasks and agents
+    by_hand = asked * (60 * 2 + 40 * 0.5 + 20 * 30) / 1e6
+    assert by_hand == pytest.approx(0.02664)
+    assert cost_line(capsys.readouterr().out) == "0.0266"
+    found = load(evalset.parent / "out")
+    assert found.cost() == pytest.approx(by_hand)
+    assert found.cost(Price(1, 0)) == pytest.approx(asked * 100 / 1e6)
+    assert found.used() == {"tiny": Usage(100 * asked, 40 * asked, 20 * asked, asked)}
+
+
+def test_a_run_ends_in_order_when_its_money_is_spent_and_goes_on_with_more(
+    evalset: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    each = (100 * 1000 + 20 * 1000) / 1e6
+    priced = ["--price", "1000,1000", "--max-concurrency", 1]
+    with FakeServer() as server:
+        assert run(monkeypatch, evalset, server, *priced, "--max-cost", 10 * each) == 3
+        assert len(server.requests) == 10
+        assert f"error: the run's {10 * each:g} of --max-cost are spent" in capsys.readouterr().err
+        assert run(monkeypatch, evalset, server, *priced, "--max-cost", 10 * each) == 3  # what was spent stays spent
+        assert len(server.requests) == 10
+        again = ["resume", evalset.parent / "out", "--trust", "--max-cost", 1000 * each]
+        assert debate(monkeypatch, *again) == 0
+        assert len(server.requests) == 12 * 3
+    assert cost_line(capsys.readouterr().out) == f"{36 * each:.2f}"
+
+
+def test_several_models_are_priced_apart_and_one_without_a_price_is_named(
+    evalset: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with FakeServer() as server:
+        profile, config = evalset.parent / "two.yaml", evalset.parent / "config.yaml"
+        profile.write_text(
+            "name: two\npersonas:\n  - {name: One, role: Judge.}\n  - {name: Two, role: Judge., model: big}\n"
+            "components:\n  - {name: good, description: Good.}\n"
+        )
+        big = {"backend": "openai", "base_url": f"{server.url}/v1", "model": "large", "price": [100, 50]}
+        config.write_text(json.dumps({"profile": str(profile), "models": {"big": big}}))
+        refused = run(monkeypatch, evalset, server, "--config", config, "--max-cost", 1)
+        assert (refused, len(server.requests)) == (2, 0)
+        assert "max_cost: needs the price of 'tiny'" in capsys.readouterr().err
+        assert run(monkeypatch, evalset, server, "--config", config, "--max-cost", 1, "--price", "10,0") == 0
+    assert cost_line(capsys.readouterr().out) == "0.1440 = 0.1320 big + 0.0120 tiny"
+    found = load(evalset.parent / "out")
+    assert found.cost() == pytest.approx(12 * (100 * 100 + 20 * 50 + 100 * 10) / 1e6)
+    with pytest.raises(ConfigError, match="needs the price of 'big'"):
+        found.cost({"tiny": Price(1, 1)})

@@ -12,11 +12,7 @@ import functools
 import gc
 import itertools
 import json
-import logging
-import multiprocessing
-import os
 import signal
-import tempfile
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from difflib import get_close_matches
@@ -25,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from debate.backends.base import Call, Capacity, check_is_chat
+from debate.backends.vllm.environment import prepare_processes
 from debate.backends.vllm.label_tokens import LabelTokens, count_distinct, places, spell
 from debate.backends.vllm.process_guard import OrphanReaper
 from debate.backends.vllm.prompt_tokens import PromptTokenizer
@@ -41,16 +38,6 @@ _DEFAULTS: dict[str, Any] = {
     # Without it a weak model fills its reply with white space between the tokens of the JSON.
     "structured_outputs_config": {"backend": "xgrammar", "disable_any_whitespace": True},
 }
-_ENVIRONMENT = {
-    "VLLM_NO_USAGE_STATS": "1",
-    "VLLM_LOGGING_LEVEL": "ERROR",
-    "TORCH_CPP_LOG_LEVEL": "ERROR",
-    "PYTHONWARNINGS": "ignore",  # read by the engine's processes only
-    "TOKENIZERS_PARALLELISM": "false",
-    # The engine lives beside an event loop in a thread of its own, and a fork would copy half of that.
-    "VLLM_WORKER_MULTIPROCESSING_METHOD": "spawn",
-}
-
 _LOADED = ("_engine", "_splice", "capacity", "_ids", "_shapes", "_spelled", "_guard")
 """What a backend has once its engine is started."""
 BUILT_IN = "built-in"
@@ -102,20 +89,11 @@ class VLLM:
         """Load the model. Takes from seconds to minutes.
 
         Raises:
-            ConfigError: when vLLM refuses the model or an argument.
+            ConfigError: when vLLM refuses the model or an argument, or its processes would run this script again.
         """
         if self._engine is not None:
             return
-        if getattr(multiprocessing.current_process(), "_inheriting", False):
-            hint = 'put the code that runs under `if __name__ == "__main__":`'
-            problem = "a vLLM engine is being started while its own worker process imports your script"
-            raise ConfigError(problem, hint=hint)
-        for name, value in _ENVIRONMENT.items():
-            os.environ.setdefault(name, value)
-        os.environ.setdefault("VLLM_RPC_BASE_PATH", _socket_folder().name)
-        if Path(self.model).exists():
-            os.environ.setdefault("HF_HUB_OFFLINE", "1")
-        logging.getLogger("vllm").setLevel(os.environ["VLLM_LOGGING_LEVEL"])
+        await prepare_processes(self.model)
         loading = in_daemon_thread(self._load, "vllm-load")
         try:
             await asyncio.shield(loading)
@@ -362,12 +340,6 @@ def _safe_seeds_on_cpu(model: str, arguments: Mapping[str, Any]) -> dict[str, An
     longest: int = AsyncEngineArgs(model=model, **known).create_model_config().max_model_len
     needed = max(longest, arguments.get("max_num_batched_tokens") or 0)
     return {**arguments, "enable_chunked_prefill": False, "max_num_batched_tokens": needed}
-
-
-@functools.cache
-def _socket_folder() -> tempfile.TemporaryDirectory[str]:
-    """Where vLLM puts its sockets, which it leaves behind; removed when the interpreter ends."""
-    return tempfile.TemporaryDirectory(prefix="debate-vllm-")
 
 
 @functools.cache

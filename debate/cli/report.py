@@ -1,0 +1,107 @@
+"""`debate report`: a run as one HTML file for a browser."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.table import Table
+
+    from debate.meta_evaluation.judged import JudgedRun
+    from debate.report import Part, Section
+
+_LABELS = "Labels by `task_id`, in place of those in the tasks' metadata."
+_ONLY = "Put only the tasks into the file that this filter shows, such as wrong or tied; once or several times."
+
+
+def report(
+    run: Annotated[Path, typer.Argument(help="A run's folder.")],
+    other: Annotated[Path | None, typer.Argument(help="A second run of the same tasks, to stand beside it.")] = None,
+    labels: Annotated[Path | None, typer.Option(help=_LABELS)] = None,
+    by: Annotated[str | None, typer.Option(help="Figures also for each value of this key of the metadata.")] = None,
+    only: Annotated[list[str] | None, typer.Option(help=_ONLY, metavar="FILTER")] = None,
+    out: Annotated[Path | None, typer.Option(help="The file; report.html in the run's folder by default.")] = None,
+) -> None:
+    """Write a run as one HTML file: figures, a table of all tasks to search and filter, and every debate.
+
+    The file needs no server and loads nothing, so that it can be sent to others.
+
+    Example:
+        debate report runs/first --out first.html
+        debate report runs/first runs/second --out both.html
+    """
+    from debate.cli.console import say
+    from debate.meta_evaluation.judged import read_run
+    from debate.report import write_report
+
+    first, second = read_run(run, labels), None if other is None else read_run(other, labels)
+    file = out or run / "report.html"
+    sections = tuple(_sections(_pages(first, second, by)))
+    written = write_report(first, file, sections, only=only or (), other=second)
+    say(f"{file}: {written.evaluations:,} evaluations, {written.size / 2**20:.1f} MiB")
+    if written.is_large:
+        say("A browser takes long to open so large a file: --only FILTER keeps some of the tasks.")
+
+
+def _pages(run: JudgedRun, other: JudgedRun | None, by: str | None) -> Iterator[RenderableType]:
+    """What `debate compare` says of two runs, or `debate agree` of one."""
+    from debate.cli.compare import comparison_page
+    from debate.cli.render_agreement import page
+    from debate.meta_evaluation.compare import compare
+    from debate.meta_evaluation.trust import agree
+
+    return page(agree(run, by)) if other is None else comparison_page(compare(run, other, by=by))
+
+
+def _sections(parts: Iterable[Any]) -> Iterator[Section]:
+    """The page of `debate agree`, whose parts are made for a terminal, as sections of a report."""
+    from debate.report import Section
+
+    title, found = "", list["Part"]()
+    for each in _flat(parts):
+        if (heading := _title(each)) is None:
+            found += _part(each)
+            continue
+        if found:
+            yield Section(title, tuple(found))
+        title, found = heading if title else "Labels", []  # the first heading is the run, which is the report's own
+    yield Section(title, tuple(found))
+
+
+def _flat(parts: Iterable[Any]) -> Iterator[Any]:
+    from rich.console import Group
+
+    for each in parts:
+        if isinstance(each, Group):
+            yield from _flat(each.renderables)
+        else:
+            yield each
+
+
+def _title(part: Any) -> str | None:
+    from rich.rule import Rule
+
+    return str(part.title) if isinstance(part, Rule) else None
+
+
+def _part(part: Any) -> list[Part]:
+    from rich.table import Table
+
+    from debate.report import Paragraph
+
+    if isinstance(part, Table):
+        return [_table(part)]
+    return [Paragraph(str(part))] if str(part) else []
+
+
+def _table(made: Table) -> Part:
+    from debate.report import Tabular
+
+    cells = [[str(cell) for cell in column.cells] for column in made.columns]
+    right = tuple(n for n, column in enumerate(made.columns) if column.justify == "right")
+    return Tabular(tuple(str(column.header) for column in made.columns), tuple(zip(*cells, strict=True)), right)

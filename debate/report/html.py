@@ -1,0 +1,291 @@
+"""The file of a report: the head as plain HTML, then the debates in compressed blocks, then the page's own script.
+
+It loads nothing: a content security policy names the script and the styles by their hashes and forbids all else. The
+blocks are written as they are read, so that memory does not grow with the run.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from importlib.resources import files
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, TextIO
+
+import numpy as np
+from jinja2 import DictLoader, Environment, StrictUndefined
+from markupsafe import Markup
+
+from debate.errors import ConfigError, InputError
+from debate.files import atomic_write, valid_unicode
+from debate.meta_evaluation.judged import JudgedRun
+from debate.report import charts
+from debate.report.packing import inert_script
+from debate.report.rows import FILTERS, Indexed, columns, counts, indexed, scores_of
+from debate.statistics.calibration import expected_calibration_error
+from debate.store import StoredRun
+from debate.store.queries import Totals
+
+BLOCK = 100
+"""Evaluations per compressed block; one is unpacked when one of its evaluations is opened."""
+_EXCERPT = 160
+_LARGE = 100 * 2**20
+_DETAILS = "DEBATES_STAND_HERE"
+
+
+@dataclass(frozen=True, slots=True)
+class Tabular:
+    """A table of texts.
+
+    Attributes:
+        headers: of the columns.
+        rows: the cells.
+        right: the columns that are aligned right.
+    """
+
+    headers: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    right: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Paragraph:
+    """A sentence or several."""
+
+    text: str
+
+
+Part = Tabular | Paragraph
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Parts under a heading."""
+
+    title: str
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What was written.
+
+    Attributes:
+        evaluations: how many the file holds.
+        size: of the file, in bytes.
+    """
+
+    evaluations: int
+    size: int
+
+    @property
+    def is_large(self) -> bool:
+        """Whether a browser takes long to open it: above 100 MiB."""
+        return self.size > _LARGE
+
+
+def write_report(
+    run: JudgedRun,
+    file: Path,
+    sections: Sequence[Section] = (),
+    *,
+    only: Sequence[str] = (),
+    other: JudgedRun | None = None,
+) -> Written:
+    """Write a run as one HTML file. The same run gives the same bytes.
+
+    Args:
+        run: from `debate.meta_evaluation.judged.read_run`.
+        file: is replaced when all is written.
+        sections: what else stands in its head, as the page of `debate agree`.
+        only: names of `FILTERS`; the file then holds the tasks alone that one of them shows. Figures are of all tasks.
+        other: a second run, whose evaluations stand beside those of the first; tasks that both were asked are shown.
+
+    Raises:
+        ConfigError: for a filter that is not known.
+        InputError: when no task is in both runs.
+        StoreError: as `RunDirectory.open_store`.
+    """
+    known = {each.name: each for each in FILTERS}
+    if unknown := [name for name in only if name not in known]:
+        raise ConfigError(f"there is no filter {unknown[0]!r}", field="--only", hint=f"known: {', '.join(known)}")
+    rows, runs = indexed(run, other), [each for each in (run, other) if each is not None]
+    if not rows:
+        raise InputError("has no task in common with the other run", file=run.directory.path)
+    kept = [row for row in rows if not only or any(known[name].holds(row) for name in only)]
+    with ExitStack() as opened:
+        out = opened.enter_context(opened.enter_context(atomic_write(file)).open("w", encoding="utf-8"))
+        records = [opened.enter_context(each.directory.open_store()).read(each.directory.name) for each in runs]
+        before, after = _page(runs, rows, sections, records[0]).split(_DETAILS)
+        out.write(before)
+        texts = _write_blocks(out, records, [row.task.task_id for row in kept])
+        index = {"columns": columns(kept, texts), "block": BLOCK, "filters": _filters(rows)}
+        out.write(inert_script("index", index | {"runs": list(map(_title, runs))}))
+        out.write(after)
+    return Written(len(kept), file.stat().st_size)
+
+
+def _title(run: JudgedRun) -> str:
+    return run.directory.path.resolve().name
+
+
+def _filters(rows: Sequence[Indexed]) -> list[dict[str, Any]]:
+    counted = counts(rows)
+    return [{"name": each.name, "label": each.label, "count": counted[each.name]} for each in FILTERS]
+
+
+def _write_blocks(out: TextIO, records: Sequence[StoredRun], ids: Sequence[str]) -> list[str]:
+    """Write the evaluations of these tasks, in blocks; returns the beginning of each task's input.
+
+    ids: in the order in which the first run has them.
+    """
+    texts, block, n_blocks = list[str](), list[dict[str, Any]](), 0
+    first, *others = [_of_ids(record, ids) for record in records]
+    for _, task, data in first:
+        texts.append(_excerpt(task["x"]))
+        block.append({"task": task, "evaluation": json.loads(data)})
+        for each in others:
+            block[-1]["other"] = json.loads(next(each)[2])
+        if len(block) == BLOCK:
+            out.write(inert_script(f"b{n_blocks}", block))
+            n_blocks, block = n_blocks + 1, []
+    if block:
+        out.write(inert_script(f"b{n_blocks}", block))
+    return texts
+
+
+def _of_ids(record: StoredRun, ids: Sequence[str]) -> Iterator[tuple[str, dict[str, Any], str]]:
+    """The recorded results of these tasks, in this order; what comes earlier than it is asked for is kept meanwhile."""
+    left, early = iter(record.result_data()), dict[str, tuple[str, dict[str, Any], str]]()
+    wanted = set(ids)
+    for task_id in ids:
+        while task_id not in early:
+            found = next(left)
+            if found[0] in wanted:
+                early[found[0]] = found
+        yield early.pop(task_id)
+
+
+def _excerpt(text: str) -> str:
+    return valid_unicode(" ".join(text[: 4 * _EXCERPT].split()))[:_EXCERPT]
+
+
+def _page(runs: Sequence[JudgedRun], rows: Sequence[Indexed], sections: Sequence[Section], record: StoredRun) -> str:
+    script, style = _static("page.js"), _static("page.css")
+    made = Environment(
+        loader=DictLoader({"page": _static("page.html.j2")}),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+    ).get_template("page")
+    totals = record.totals()
+    return made.render(
+        title=" and ".join(map(_title, runs)),
+        policy=policy(script, style),
+        style=Markup(style),
+        script=Markup(script),
+        details=_DETAILS,
+        facts=_facts(runs[0], totals, record),
+        filters=[each for each in _filters(rows) if each["count"]],
+        pictures=list(_pictures(rows)),
+        sections=[(each.title, [(isinstance(part, Tabular), part) for part in each.parts]) for each in sections],
+        tasks=len(rows),
+    )
+
+
+def policy(script: str, style: str) -> str:
+    """The content security policy of a page with one script and one style sheet."""
+    return (
+        f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode('utf-8')).digest()).decode('ascii')}'"
+
+
+def _static(name: str) -> str:
+    return files("debate.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def _facts(run: JudgedRun, totals: Totals, record: StoredRun) -> list[tuple[str, str]]:
+    """What ran, how much of it, and what it cost."""
+    evaluator, used = run.identity.get("evaluator", {}), totals.usage
+    who = [str(each["name"]) for each in evaluator.get("personas", ())]
+    statuses = ", ".join(f"{count:,} {name}" for name, count in sorted(totals.statuses.items()))
+    stops = ", ".join(f"{count:,} {name}" for name, count in sorted(totals.stops.items(), key=lambda x: -x[1]) if name)
+    facts = [
+        ("evaluator", " ".join(str(evaluator[key]) for key in ("evaluator", "profile") if evaluator.get(key))),
+        ("agents", ", ".join(who)),
+        ("models", ", ".join(_short(name) for name in run.identity.get("models", {}))),
+        ("tasks", f"{totals.n_evaluated:,} of {totals.tasks:,} evaluated: {statuses}"),
+        ("accuracy", _accuracy(totals)),
+        ("stopped", stops),
+        (
+            "tokens",
+            f"{used.prompt_tokens:,} prompt ({used.cached_tokens:,} cached), {used.completion_tokens:,} completion",
+        ),
+        ("calls", f"{used.calls:,}"),
+        ("seed, date", f"{record.context.seed}, {record.context.today}"),
+        ("versions", _versions(record.about)),
+    ]
+    return [(name, text) for name, text in facts if text]
+
+
+def _accuracy(totals: Totals) -> str:
+    found = totals.accuracy
+    if not found.labeled:
+        return ""
+    low, high = found.share.interval
+    share, interval, chance = 100 * found.share.estimate, f"{100 * low:.1f} to {100 * high:.1f}", 100 * found.chance
+    return f"{share:.1f} % [{interval}], {found.right:,} of {found.labeled:,} right; chance {chance:.0f} %"
+
+
+def _short(model: str) -> str:
+    """A model's name; of a folder its last parts, because a report is sent to others."""
+    path = Path(model)
+    return "/".join(path.parts[-2:]) if path.is_absolute() else model
+
+
+def _versions(about: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {version}" for name, version in dict(about.get("versions") or {}).items())
+
+
+def _pictures(rows: Sequence[Indexed]) -> Iterator[Markup]:
+    """How scores, disagreement and rounds are distributed, and whether probabilities mean what they say."""
+    shares = list(scores_of(rows))
+    edges = np.linspace(0, 1, 21)
+    if shares:
+        found, _ = np.histogram(np.concatenate(shares), edges)
+        yield charts.bars(
+            "Scores of all candidates, from the lowest to the best of the scale",
+            found.tolist(),
+            [f"{low:.0%} to {high:.0%}" for low, high in pairwise(edges)],
+        )
+    debated = [row.task for row in rows if row.task.cv.size]
+    if debated:
+        longest = max(task.cv.size for task in debated)
+        taken = np.array([task.cv.size for task in debated])
+        spread = [np.array([task.cv[r] for task in debated if task.cv.size > r]) for r in range(longest)]
+        means = [float(np.nanmean(each)) if (~np.isnan(each)).any() else 0.0 for each in spread]
+        labels = [f"round {r + 1}" for r in range(longest)]
+        yield charts.bars("Mean coefficient of variation in each round", means, labels)
+        yield charts.bars("Debates by rounds taken", np.bincount(taken, minlength=longest + 1)[1:].tolist(), labels)
+    table = _calibration(rows)
+    if len(table) > 1:
+        yield charts.reliability("Winner's probability against how often it was right", table)
+
+
+def _calibration(rows: Sequence[Indexed]) -> list[tuple[float, float, int]]:
+    chosen = [(row.task.probabilities[row.task.choice[0]], row.task.verdict == "right") for row in rows
+              if row.task.verdict and len(row.task.choice) == 1]  # fmt: skip
+    if not chosen:
+        return []
+    said, right = (np.array(each, dtype=np.float64) for each in zip(*chosen, strict=True))
+    found = expected_calibration_error(said, right, draws=0)
+    return [(each.promised, each.observed, each.n) for each in found.bins]

@@ -1,0 +1,22 @@
+"""Data inside an HTML file: JSON, compressed, in an inert script that the page's own script unpacks."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+from typing import Any
+
+from debate.files import json_text
+
+
+def packed(data: Any) -> str:
+    """`data` as JSON, compressed, in base64, which cannot end the script that holds it.
+
+    The same data gives the same text: the compressed form names no time.
+    """
+    return base64.b64encode(gzip.compress(json_text(data).encode("utf-8"), 6, mtime=0)).decode("ascii")
+
+
+def inert_script(name: str, data: Any) -> str:
+    """A script element that no browser runs, with packed data, found by its id."""
+    return f'<script type="application/gzip" id="{name}">{packed(data)}</script>\n'

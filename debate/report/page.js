@@ -1,0 +1,442 @@
+"use strict";
+// Everything that comes from the run reaches the page as text, never as markup.
+(() => {
+  const ROW = 32, AROUND = 12, KEPT_BLOCKS = 8;
+  const byId = (id) => document.getElementById(id);
+
+  // ---- building the page
+
+  function make(tag, attributes, ...children) {
+    const made = document.createElement(tag);
+    for (const [name, value] of Object.entries(attributes || {})) {
+      if (value === null || value === undefined || value === false) continue;
+      made.setAttribute(name, value === true ? "" : String(value));
+    }
+    for (const child of children.flat()) {
+      if (child !== null && child !== undefined) made.append(child instanceof Node ? child : visible(String(child)));
+    }
+    return made;
+  }
+
+  // What turns the writing direction or cannot be seen is written out, as the terminal does.
+  const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff0-\ufffb\ud800-\udfff]/gu;
+  const visible = (text) =>
+    text.replace(/\r\n/g, "\n").replace(HIDDEN, (found) => "\\u" + found.codePointAt(0).toString(16).padStart(4, "0"));
+
+  const numeral = (value, digits = 2) => (value === null || value === undefined ? "-" : Number(value).toFixed(digits));
+  const plain = (value) => (value === null || value === undefined ? "-" : String(Math.round(value * 100) / 100));
+  const named = (candidates) => (candidates.length ? candidates.map((j) => j + 1).join(", ") : "-");
+  const folded = (title, ...content) => make("details", null, make("summary", null, title), ...content);
+
+  // ---- data
+
+  async function unpack(id) {
+    const coded = atob(byId(id).textContent), bytes = new Uint8Array(coded.length);
+    for (let n = 0; n < coded.length; n++) bytes[n] = coded.charCodeAt(n);
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+    return JSON.parse(await new Response(stream).text());
+  }
+
+  let columns, filters, blockSize, size, runs = [];
+  const blocks = new Map();
+
+  async function record(n) {
+    const id = Math.floor(n / blockSize);
+    if (!blocks.has(id)) blocks.set(id, await unpack("b" + id));
+    if (blocks.size > KEPT_BLOCKS) blocks.delete(blocks.keys().next().value);
+    return blocks.get(id)[n % blockSize];
+  }
+
+  // ---- what is shown is what the address says
+
+  const SORTS = { change: "lost first, then won", position: "order of the eval set", id: "task", score: "score, lowest first", margin: "margin, smallest first",
+    cv: "CV, largest first", rounds: "rounds, most first", tokens: "tokens, most first" };
+  const FALLING = new Set(["cv", "rounds", "tokens"]);
+
+  const usual = () => (runs.length > 1 ? "change" : "position");
+
+  function state() {
+    const given = new URLSearchParams(location.hash.slice(1));
+    return { search: given.get("q") || "", group: given.get("g"), sort: given.get("s") || usual(),
+      filters: new Set((given.get("f") || "").split(",").filter(Boolean)), task: given.get("t") };
+  }
+
+  function address(of) {
+    const made = new URLSearchParams();
+    if (of.search) made.set("q", of.search);
+    if (of.group !== null) made.set("g", of.group);
+    if (of.sort !== usual()) made.set("s", of.sort);
+    if (of.filters.size) made.set("f", [...of.filters].join(","));
+    if (of.task !== null) made.set("t", of.task);
+    return "#" + made.toString();
+  }
+
+  function change(to) {
+    const next = { ...state(), ...to };
+    history.replaceState(null, "", address(next));
+    draw();
+  }
+
+  // ---- the list
+
+  let shown = [], active = 0, places = new Map();
+
+  function select(of) {
+    const words = of.search.toLowerCase(), wanted = filters.filter((each) => of.filters.has(each.name));
+    const bits = wanted.reduce((mask, each) => mask | (1 << filters.indexOf(each)), 0);
+    const found = [];
+    for (let n = 0; n < size; n++) {
+      if (bits && (columns.marks[n] & bits) !== bits) continue;
+      if (of.group !== null && columns.group[n] !== of.group) continue;
+      if (words && !lower[n].includes(words)) continue;
+      found.push(n);
+    }
+    if (of.sort === "change") {
+      const place = { lost: 0, won: 1, "": 2 };
+      found.sort((a, b) => place[columns.change[a]] - place[columns.change[b]] || a - b);
+    } else if (of.sort !== "position" && columns[of.sort]) {
+      const key = columns[of.sort], sign = FALLING.has(of.sort) ? -1 : 1;
+      const last = (value) => value === null || value === undefined;
+      found.sort((a, b) => last(key[a]) - last(key[b]) || sign * ((key[a] > key[b]) - (key[a] < key[b])) || a - b);
+    }
+    return found;
+  }
+
+  let lower = [];
+
+  const ONE_RUN = [["task", (n) => columns.id[n]], ["input", (n) => columns.text[n]], ["group", (n) => columns.group[n]],
+    ["chosen", (n) => named(columns.chosen[n])], ["label", (n) => (columns.best[n].length ? named(columns.best[n]) : "")],
+    ["verdict", (n) => columns.verdict[n], (n) => columns.verdict[n]], ["score", (n) => numeral(columns.score[n]), () => "number"],
+    ["margin", (n) => numeral(columns.margin[n]), () => "number"], ["CV", (n) => numeral(columns.cv[n]), () => "number"],
+    ["rounds", (n) => columns.rounds[n] || "-", () => "number"], ["stopped", (n) => columns.stop[n]]];
+  const TWO_RUNS = [...ONE_RUN.slice(0, 6), ["second", (n) => named(columns.other[n])],
+    ["verdict", (n) => columns.other_verdict[n], (n) => columns.other_verdict[n]],
+    ["change", (n) => columns.change[n], (n) => ({ lost: "wrong", won: "right" })[columns.change[n]]],
+    ["score", (n) => numeral(columns.score[n]), () => "number"], ["stopped", (n) => columns.stop[n]]];
+  const cells = () => (runs.length > 1 ? TWO_RUNS : ONE_RUN);
+
+  function drawRows() {
+    const rows = byId("rows"), first = Math.max(0, Math.floor(rows.scrollTop / ROW) - AROUND);
+    const last = Math.min(shown.length, Math.ceil((rows.scrollTop + rows.clientHeight) / ROW) + AROUND);
+    const drawn = [];
+    for (let place = first; place < last; place++) {
+      const n = shown[place];
+      const row = make("div", { class: "row", role: "option", id: "row-" + place, "aria-setsize": shown.length,
+        "aria-posinset": place + 1, "aria-selected": place === active ? "true" : "false" },
+        cells().map(([, text, style]) => make("span", { class: style ? style(n) || null : null }, text(n))));
+      row.style.top = place * ROW + "px";
+      row.addEventListener("click", () => open(place));
+      drawn.push(row);
+    }
+    byId("space").style.height = shown.length * ROW + "px";
+    rows.replaceChildren(byId("space"), ...drawn);
+    if (shown.length) rows.setAttribute("aria-activedescendant", "row-" + active);
+    else rows.removeAttribute("aria-activedescendant");
+  }
+
+  function move(to) {
+    active = Math.max(0, Math.min(shown.length - 1, to));
+    const rows = byId("rows"), top = active * ROW;
+    if (top < rows.scrollTop) rows.scrollTop = top;
+    if (top + ROW > rows.scrollTop + rows.clientHeight) rows.scrollTop = top + ROW - rows.clientHeight;
+    drawRows();
+  }
+
+  function open(place) {
+    active = place;
+    location.hash = address({ ...state(), task: columns.id[shown[place]] });
+  }
+
+  const PAGE = 20;
+  const KEYS = { ArrowDown: () => active + 1, ArrowUp: () => active - 1, PageDown: () => active + PAGE,
+    PageUp: () => active - PAGE, Home: () => 0, End: () => shown.length - 1 };
+
+  function drawList(of) {
+    shown = select(of);
+    active = Math.max(0, Math.min(active, shown.length - 1));
+    byId("count").textContent = shown.length === size ? `${size.toLocaleString("en")} tasks`
+      : `${shown.length.toLocaleString("en")} of ${size.toLocaleString("en")} tasks`;
+    if (byId("search").value !== of.search) byId("search").value = of.search;
+    byId("group").value = of.group === null ? "*" : "=" + of.group;
+    byId("sort").value = of.sort;
+    for (const box of byId("filters").querySelectorAll("input")) box.checked = of.filters.has(box.value);
+    drawRows();
+  }
+
+  // ---- one evaluation
+
+  const STOPPED = { converged: "the agents agree", stop_rule: "its stop rule holds", max_rounds: "all rounds were taken",
+    abstained: "every agent abstained", failed: "it failed", token_budget: "its tokens were used up",
+    time_budget: "its time was used up" };
+
+  const heatOf = (value, scale) => {
+    if (value === null || scale.high === null) return "none";
+    const share = (value - scale.low) / (scale.high - scale.low);
+    return "h" + Math.max(0, Math.min(10, Math.round((scale.higher_is_better ? share : 1 - share) * 10)));
+  };
+
+  function verdictLine(chosen, best, verdict) {
+    const parts = [chosen.length ? (chosen.length > 1 ? `candidates ${named(chosen)} tie` : `candidate ${named(chosen)} is chosen`)
+      : "nothing is chosen"];
+    if (best.length) parts.push(`people say ${named(best)}`);
+    const line = make("p", null, parts.join("; "));
+    if (verdict) line.append(": ", make("strong", { class: verdict }, verdict));
+    return line;
+  }
+
+  function stopLine(evaluation) {
+    const told = [];
+    if (evaluation.rounds_run) told.push(`${evaluation.rounds_run} round${evaluation.rounds_run > 1 ? "s" : ""}`);
+    if (evaluation.stop_reason) told.push(`stopped because ${STOPPED[evaluation.stop_reason] || evaluation.stop_reason}`);
+    if (evaluation.order_agreement === false) told.push("the two orders of the candidates do not agree");
+    if (evaluation.error) told.push(evaluation.error);
+    const used = evaluation.usage;
+    if (used && used.calls) told.push(`${used.calls} calls, ${used.prompt_tokens + used.completion_tokens} tokens`);
+    return make("p", { class: "soft" }, told.join("; "));
+  }
+
+  // The mean score of each agent in the last round, for one candidate.
+  function agentMeans(evaluation, j) {
+    const tensor = evaluation.tensor;
+    if (!tensor || !tensor.length) return [];
+    return tensor[tensor.length - 1].map((agent) => {
+      const scored = agent[j].filter((value) => value !== null);
+      return scored.length ? scored.reduce((a, b) => a + b, 0) / scored.length : null;
+    });
+  }
+
+  function candidateCard(task, evaluation, best, j) {
+    const candidate = task.candidates[j] || { text: "" };
+    const isChosen = evaluation.selected === j, marks = [];
+    if (isChosen) marks.push("chosen");
+    if (best.includes(j)) marks.push("right by the label");
+    if (evaluation.tied.includes(j)) marks.push("tied");
+    const means = agentMeans(evaluation, j).filter((value) => value !== null);
+    const low = plain(Math.min(...means)), high = plain(Math.max(...means));
+    const spread = means.length < 2 ? null : low === high ? `each agent ${low}` : `agents from ${low} to ${high}`;
+    const score = evaluation.scores[j];
+    const told = [score === null ? "not scored" : `score ${numeral(score)}`];
+    if (evaluation.statuses && evaluation.statuses[j]) told.push(evaluation.statuses[j]);
+    if (score !== null) told.push(`probability ${numeral(evaluation.probabilities[j])}`);
+    if (spread) told.push(spread);
+    return make("div", { class: isChosen ? "card chosen" : "card" },
+      make("h4", null, `Candidate ${j + 1}`, marks.length ? ": " + marks.join(", ") : ""),
+      candidate.generator ? make("p", { class: "soft" }, `by ${candidate.generator}`) : null,
+      make("pre", { tabindex: 0 }, candidate.text), make("p", null, told.join("; ")), heatMap(evaluation, j));
+  }
+
+  function heatMap(evaluation, j) {
+    const tensor = evaluation.tensor, components = evaluation.components;
+    if (!tensor || !tensor.length || !components.length) return null;
+    const body = make("tbody");
+    tensor.forEach((round, r) => round.forEach((agent, i) => {
+      body.append(make("tr", null, make("th", { scope: "row" }, `${r + 1} ${evaluation.agents[i]}`),
+        agent[j].map((value) => make("td", { class: "heat " + heatOf(value, evaluation.scale) }, plain(value)))));
+    }));
+    const head = make("tr", null, make("th", { scope: "col" }, "round, agent"), components.map((name) => make("th", { scope: "col" }, name)));
+    const scores = folded("Scores by round and agent", make("div", { class: "scroll", tabindex: 0, role: "region",
+      "aria-label": `scores of candidate ${j + 1}` }, make("table", null, make("thead", null, head), body)));
+    scores.open = true;
+    return scores;
+  }
+
+  function scoreParts(turn, before, j, components) {
+    const parts = [];
+    components.forEach((name, k) => {
+      const value = turn.scores[j] ? turn.scores[j][k] : null, was = before && before.scores[j] ? before.scores[j][k] : null;
+      const part = make("span", null, `${parts.length ? ", " : ""}${name} ${plain(value)}`);
+      if (value !== null && was !== null && value !== was) {
+        const step = value - was;
+        part.append(" ", make("span", { class: step > 0 ? "up" : "down" }, `(${step > 0 ? "+" : "−"}${plain(Math.abs(step))})`));
+      }
+      parts.push(part);
+    });
+    return parts;
+  }
+
+  function turnOf(turn, before, components) {
+    const said = make("section", { class: "turn" }, make("h5", null, turn.agent));
+    if (turn.failure) said.append(make("p", { class: "failed" }, `No reply could be read: ${turn.failure.message} (${turn.failure.reason})`));
+    if (turn.overall) said.append(make("p", null, turn.overall));
+    const list = make("ul");
+    for (const [label, j] of Object.entries(turn.labels)) {
+      if (turn.failure && !turn.comments[j]) continue;
+      list.append(make("li", null, make("strong", null, `Candidate ${j + 1} (${label})`), turn.comments[j] ? `: ${turn.comments[j]} ` : " ",
+        make("span", { class: "soft" }, "[", scoreParts(turn, before, j, components), "]")));
+    }
+    if (list.children.length) said.append(list);
+    if (turn.thinking) said.append(folded("Thinking", make("pre", { tabindex: 0 }, turn.thinking)));
+    if (turn.memories.length) {
+      said.append(folded(`${turn.memories.length} memories recalled`, make("ul", null, turn.memories.map((memory) =>
+        make("li", null, memory.text, make("span", { class: "soft" }, ` (${memory.kind || "memory"}, ${numeral(memory.score)})`))))));
+    }
+    if (turn.invalid_replies.length) {
+      said.append(folded(`${turn.invalid_replies.length} replies that could not be read`, turn.invalid_replies.map((reply) =>
+        [make("p", null, `${reply.message} (${reply.reason})`), make("pre", { tabindex: 0 }, reply.text)])));
+    }
+    return said;
+  }
+
+  function conversation(evaluation) {
+    const parts = [], before = new Map(), rounds = new Map();
+    for (const turn of evaluation.transcript) {
+      if (!rounds.has(turn.round)) rounds.set(turn.round, []);
+      rounds.get(turn.round).push(turn);
+    }
+    for (const [round, turns] of rounds) {
+      const cv = evaluation.cv[round];
+      parts.push(make("h4", null, `Round ${round + 1}`, cv === null || cv === undefined ? "" : make("span", { class: "soft" }, ` CV ${numeral(cv, 3)}`)));
+      for (const turn of turns) {
+        parts.push(turnOf(turn, before.get(turn.agent), evaluation.components));
+        if (!turn.failure) before.set(turn.agent, turn);
+      }
+    }
+    return parts;
+  }
+
+  function judgmentOf(judgment) {
+    const about = `Candidate${judgment.candidates.length > 1 ? "s" : ""} ${named(judgment.candidates)}` +
+      (judgment.step === null || judgment.step === undefined ? "" : `, step ${judgment.step + 1}`) + (judgment.sample ? `, sample ${judgment.sample + 1}` : "");
+    const told = [];
+    if (judgment.value !== null && judgment.value !== undefined) told.push(`value ${plain(judgment.value)}`);
+    if (judgment.ranking && judgment.ranking.length) told.push(`ranks ${judgment.ranking.map((j) => j + 1).join(" > ")}`);
+    return make("section", { class: "turn" }, make("h5", null, about), told.length ? make("p", null, make("strong", null, told.join("; "))) : null,
+      judgment.failure ? make("p", { class: "failed" }, `${judgment.failure.message} (${judgment.failure.reason})`) : null,
+      judgment.text ? make("p", null, judgment.text) : null);
+  }
+
+  function firstErrors(evaluation) {
+    const found = evaluation.details && evaluation.details.first_error;
+    if (!Array.isArray(found)) return null;
+    return make("p", null, found.map((step, j) => `Candidate ${j + 1}: ${step === null ? "no wrong step found" : `step ${step + 1} is the first wrong one`}`).join("; "));
+  }
+
+  function evaluationParts(task, evaluation, best, level) {
+    const parts = [make("h3", null, "Candidates"), make("div", { class: "cards" }, evaluation.scores.map((_, j) => candidateCard(task, evaluation, best, j)))];
+    const errors = firstErrors(evaluation);
+    if (errors) parts.push(errors);
+    if (evaluation.transcript.length) parts.push(make("h3", null, "Debate"), ...conversation(evaluation));
+    if (evaluation.judgments.length) parts.push(make("h3", null, "Replies of the judge"), ...evaluation.judgments.map(judgmentOf));
+    if (evaluation.failures.length) {
+      parts.push(make("h3", null, "What failed"), make("ul", null, evaluation.failures.map((failure) =>
+        make("li", { class: "failed" }, `${failure.agent ? failure.agent + ": " : ""}${failure.message} (${failure.reason})`))));
+    }
+    evaluation.members.forEach((member, n) => {
+      parts.push(folded(`Member ${n + 1}: ${member.evaluator}, scores ${member.scores.map((score) => numeral(score)).join(" ")}`,
+        ...evaluationParts(task, member, best, level + 1)));
+    });
+    if (evaluation.details && Object.keys(evaluation.details).length) {
+      parts.push(folded("Further details", make("pre", { tabindex: 0 }, JSON.stringify(evaluation.details, null, 2))));
+    }
+    return parts;
+  }
+
+  function taskParts(task) {
+    const parts = [make("h3", null, "Input"), make("pre", { tabindex: 0 }, task.x)];
+    if (task.reference) parts.push(folded("Reference answer", make("pre", { tabindex: 0 }, task.reference)));
+    if (task.context && task.context.length) parts.push(folded("Context", task.context.map((text) => make("pre", { tabindex: 0 }, text))));
+    return parts;
+  }
+
+  function side(task, evaluation, chosen, best, verdict, between) {
+    return [verdictLine(chosen, best, verdict), stopLine(evaluation), ...between, ...evaluationParts(task, evaluation, best, 0)];
+  }
+
+  function sides(n, task, one, two) {
+    const shown = [[one, columns.chosen[n], columns.verdict[n]], [two, columns.other[n], columns.other_verdict[n]]];
+    return [...taskParts(task), make("div", { class: "sides" }, shown.map(([evaluation, chosen, verdict], run) =>
+      make("section", null, make("h3", null, runs[run]), side(task, evaluation, chosen, columns.best[n], verdict, []))))];
+  }
+
+  async function drawDetail(of) {
+    const n = places.get(of.task), detail = byId("detail");
+    const back = make("a", { href: address({ ...of, task: null }) }, "Back to the list");
+    if (n === undefined) {
+      detail.replaceChildren(make("p", null, back), make("h2", null, "There is no such task"), make("p", null, of.task));
+      return;
+    }
+    const { task, evaluation, other } = await record(n);
+    if (state().task !== of.task) return;
+    const place = shown.indexOf(n), links = [back];
+    if (place > 0) links.push(" · ", make("a", { href: address({ ...of, task: columns.id[shown[place - 1]] }), rel: "prev" }, "previous"));
+    if (place >= 0 && place + 1 < shown.length) links.push(" · ", make("a", { href: address({ ...of, task: columns.id[shown[place + 1]] }), rel: "next" }, "next"));
+    detail.replaceChildren(make("nav", { "aria-label": "Tasks" }, links), make("h2", null, columns.id[n]),
+      ...(other ? sides(n, task, evaluation, other) : side(task, evaluation, columns.chosen[n], columns.best[n], columns.verdict[n], taskParts(task))));
+    if (place >= 0) active = place;
+    detail.focus({ preventScroll: true });
+    window.scrollTo(0, 0);
+  }
+
+  // ---- the whole
+
+  let wasOpen = null;
+
+  function draw() {
+    const of = state();
+    drawList(of);
+    const isOpen = of.task !== null;
+    byId("overview").hidden = isOpen;
+    byId("list").hidden = isOpen;
+    byId("detail").hidden = !isOpen;
+    if (isOpen) drawDetail(of);
+    else {
+      byId("detail").replaceChildren();
+      drawRows();
+      if (wasOpen) { move(active); byId("rows").focus(); byId("list").scrollIntoView(); }
+      else if (of.filters.size && wasOpen === null) byId("list").scrollIntoView();
+    }
+    wasOpen = isOpen;
+  }
+
+  function listen() {
+    byId("search").addEventListener("input", () => change({ search: byId("search").value }));
+    byId("group").addEventListener("change", () => change({ group: byId("group").value === "*" ? null : byId("group").value.slice(1) }));
+    byId("sort").addEventListener("change", () => change({ sort: byId("sort").value }));
+    byId("filters").addEventListener("change", () =>
+      change({ filters: new Set([...byId("filters").querySelectorAll("input:checked")].map((box) => box.value)) }));
+    byId("controls").addEventListener("submit", (event) => event.preventDefault());
+    byId("rows").addEventListener("scroll", drawRows);
+    byId("rows").addEventListener("keydown", (event) => {
+      if (event.key === "Enter" && shown.length) open(active);
+      else if (KEYS[event.key]) move(KEYS[event.key]());
+      else return;
+      event.preventDefault();
+    });
+    document.addEventListener("keydown", (event) => {
+      if (event.key === "Escape" && state().task !== null) location.hash = address({ ...state(), task: null });
+    });
+    window.addEventListener("hashchange", () => {
+      const of = state();
+      draw();
+      if (of.task === null && of.filters.size) byId("list").scrollIntoView();
+    });
+    window.addEventListener("resize", drawRows);
+  }
+
+  function fill() {
+    byId("head").append(...cells().map(([name]) => make("span", null, name)));
+    const groups = [...new Set(columns.group)];
+    byId("group").append(make("option", { value: "*" }, "all"), ...groups.map((name) => make("option", { value: "=" + name }, name || "none")));
+    byId("group").parentElement.hidden = groups.length < 2;
+    byId("sort").append(...Object.entries(SORTS).map(([name, label]) => make("option", { value: name }, label)));
+    if (runs.length < 2) byId("sort").querySelector("[value=change]").remove();
+    for (const each of filters) {
+      if (each.count) byId("filters").append(make("label", null, make("input", { type: "checkbox", value: each.name }), ` ${each.label} (${each.count})`));
+    }
+  }
+
+  async function begin() {
+    const index = await unpack("index");
+    ({ columns, filters, runs, block: blockSize } = index);
+    size = columns.id.length;
+    columns.id.forEach((id, n) => places.set(id, n));
+    lower = columns.id.map((id, n) => (id + " " + columns.text[n]).toLowerCase());
+    byId("noscript").hidden = true;
+    fill();
+    listen();
+    draw();
+    document.documentElement.dataset.ready = "yes";
+  }
+
+  begin();
+})();

@@ -1,0 +1,133 @@
+"""The file of a report, read as text: what it holds, that no foreign script can run, that it is the same each time."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from debate.errors import ConfigError, InputError
+from debate.report import FILTERS, Paragraph, Section, Tabular, write_report
+from debate.report.html import BLOCK
+from tests.report.pages import debated, tasks, unpacked
+
+
+def test_the_same_run_gives_the_same_bytes(tmp_path: Path) -> None:
+    run = debated(tmp_path / "run")
+    for name in ("a.html", "b.html"):
+        write_report(run, tmp_path / name)
+    assert (tmp_path / "a.html").read_bytes() == (tmp_path / "b.html").read_bytes()
+
+
+def test_the_policy_names_the_pages_own_script_and_styles_by_their_hashes(tmp_path: Path) -> None:
+    write_report(debated(tmp_path / "run", tasks(2)), tmp_path / "run.html")
+    page = (tmp_path / "run.html").read_text(encoding="utf-8")
+    allowed = html.unescape(page.split('http-equiv="Content-Security-Policy" content="')[1].split('"')[0])
+    for name, tag in (("script", "<script>"), ("style", "<style>")):
+        text = page.split(tag)[1].split(f"</{name}>")[0]
+        coded = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        assert f"{name}-src 'sha256-{coded}'" in allowed
+    assert allowed.startswith("default-src 'none';")
+    assert "unsafe" not in allowed
+    assert page.count("<script>") == 1
+    assert not re.search(r'(src|href)="(?!#)', page)
+
+
+def test_every_evaluation_is_in_the_file_as_the_store_has_it(tmp_path: Path) -> None:
+    run = debated(tmp_path / "run", tasks(BLOCK + 3), rounds=1)
+    written = write_report(run, tmp_path / "run.html")
+    page = (tmp_path / "run.html").read_text(encoding="utf-8")
+    assert (written.evaluations, written.size) == (BLOCK + 3, (tmp_path / "run.html").stat().st_size)
+    held = [*unpacked(page, "b0"), *unpacked(page, "b1")]
+    assert len(held) == BLOCK + 3
+    with run.directory.open_store() as store:
+        for found, (_, task, data) in zip(held, store.read(run.directory.name).result_data(), strict=True):
+            assert found == {"task": task, "evaluation": json.loads(data)}
+    index = unpacked(page, "index")
+    assert index["columns"]["id"] == [f"t{n}" for n in range(BLOCK + 3)]
+    assert {len(column) for column in index["columns"].values()} == {BLOCK + 3}
+
+
+def test_the_index_marks_what_each_filter_shows(tmp_path: Path) -> None:
+    run = debated(tmp_path / "run")
+    write_report(run, tmp_path / "run.html")
+    index = unpacked((tmp_path / "run.html").read_text(encoding="utf-8"), "index")
+    places = {each["name"]: n for n, each in enumerate(index["filters"])}
+    assert list(places) == [each.name for each in FILTERS]
+    for name in ("wrong", "right", "tied"):
+        shown = [bool(mark >> places[name] & 1) for mark in index["columns"]["marks"]]
+        meant = [len(t.choice) > 1 if name == "tied" else t.verdict == name for t in run.tasks]
+        assert shown == meant
+        assert index["filters"][places[name]]["count"] == sum(meant)
+
+
+def test_the_head_is_read_without_a_script(tmp_path: Path) -> None:
+    section = Section("What people say", (Tabular(("a", "b"), (("<b>", "2"),), (1,)), Paragraph("Said & done.")))
+    run = debated(tmp_path / "my run")
+    write_report(run, tmp_path / "run.html", [section])
+    page = (tmp_path / "run.html").read_text(encoding="utf-8")
+    head = page[: page.index('<section id="list"')]
+    right = sum(task.verdict == "right" for task in run.tasks)
+    for said in (
+        "my run",
+        f"{right} of 12 right",
+        "What people say",
+        "&lt;b&gt;",
+        "Said &amp; done.",
+        "<svg",
+        "12 of 12",
+    ):
+        assert said in head
+    assert str(tmp_path) not in page
+
+
+def test_a_report_of_some_tasks_keeps_the_figures_of_all(tmp_path: Path) -> None:
+    run = debated(tmp_path / "run")
+    wrong = [task.task_id for task in run.tasks if task.verdict == "wrong"]
+    written = write_report(run, tmp_path / "run.html", only=["wrong"])
+    page = (tmp_path / "run.html").read_text(encoding="utf-8")
+    assert written.evaluations == len(wrong) > 0
+    assert unpacked(page, "index")["columns"]["id"] == wrong
+    assert "12 of 12 evaluated" in page
+
+
+def test_a_filter_that_is_not_known_is_refused_and_no_file_is_left(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no filter 'wrnog'"):
+        write_report(debated(tmp_path / "run", tasks(2)), tmp_path / "run.html", only=["wrnog"])
+    assert not (tmp_path / "run.html").exists()
+
+
+def test_two_runs_are_joined_by_what_both_were_asked(tmp_path: Path) -> None:
+    first = debated(tmp_path / "first", tasks(6))
+    changed = [task | {"x": "Another question?"} if task["id"] == "t2" else task for task in reversed(tasks(6))]
+    second = debated(tmp_path / "second", changed, rounds=1)
+    write_report(first, tmp_path / "both.html", other=second)
+    page = (tmp_path / "both.html").read_text(encoding="utf-8")
+    index, held = unpacked(page, "index"), unpacked(page, "b0")
+    assert index["runs"] == ["first", "second"]
+    assert index["columns"]["id"] == ["t0", "t1", "t3", "t4", "t5"]
+    assert [each["evaluation"]["task_id"] for each in held] == [each["other"]["task_id"] for each in held]
+    assert {each["other"]["rounds_run"] for each in held} == {1}
+    for n, name in enumerate(index["columns"]["id"]):
+        one, two = (next(task for task in run.tasks if task.task_id == name) for run in (first, second))
+        lost = one.verdict == "right" and two.verdict != "right"
+        assert (index["columns"]["change"][n] == "lost") == lost
+
+
+def test_runs_without_a_common_task_are_refused(tmp_path: Path) -> None:
+    others = [task | {"id": f"other {n}"} for n, task in enumerate(tasks(2))]
+    runs = debated(tmp_path / "a", tasks(2)), debated(tmp_path / "b", others)
+    with pytest.raises(InputError, match="no task in common"):
+        write_report(runs[0], tmp_path / "both.html", other=runs[1])
+
+
+def test_a_run_without_labels_has_a_report(tmp_path: Path) -> None:
+    bare = [{key: value for key, value in task.items() if key != "metadata"} for task in tasks(3)]
+    write_report(debated(tmp_path / "run", bare), tmp_path / "run.html")
+    page = (tmp_path / "run.html").read_text(encoding="utf-8")
+    assert "accuracy" not in page.split("What ran")[1].split("</dl>")[0]

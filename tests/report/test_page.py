@@ -1,0 +1,206 @@
+"""The page of a report in a real browser: nothing foreign runs, everything is reached by keyboard, all is readable."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from debate import StepEvaluator, ValueEvaluator, VoteEvaluator
+from debate.evaluators import Evaluator
+from debate.report import write_report
+from tests.report.pages import HOSTILE, TEXTS, debated, evaluated, tasks
+from tests.required import required, required_module
+
+READY = "html[data-ready]"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    required(program, "Chromium is not installed: scripts/chromium installs it")
+    playwright = required_module("playwright.sync_api")
+    with playwright.sync_playwright() as started:
+        found = started.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        yield found
+        found.close()
+
+
+@contextmanager
+def opened(browser: Any, file: Path, **settings: Any) -> Iterator[Any]:
+    """The page, which must ask for nothing but itself and have nothing to complain about."""
+    context = browser.new_context(offline=True, **settings)
+    page, asked, said = context.new_page(), list[str](), list[str]()
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("console", lambda message: said.append(message.text))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.goto(file.as_uri())
+    page.wait_for_selector(READY)
+    yield page
+    context.close()
+    assert set(asked) == {file.as_uri()}
+    assert said == []
+
+
+def rows(page: Any) -> list[str]:
+    """The ids of the tasks that are drawn."""
+    return [text.strip() for text in page.locator("#rows [role=option] > span:first-child").all_inner_texts()]
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("report")
+    write_report(debated(folder / "run"), folder / "run.html")
+    return folder / "run.html"
+
+
+def test_filters_search_and_order_narrow_the_table_and_stand_in_the_address(browser: Any, report: Path) -> None:
+    with opened(browser, report) as page:
+        assert rows(page) == [f"t{n}" for n in range(12)]
+        page.get_by_label("wrong (", exact=False).check()
+        wrong = rows(page)
+        assert 0 < len(wrong) < 12
+        assert page.locator("#count").inner_text() == f"{len(wrong)} of 12 tasks"
+        page.get_by_label("wrong (", exact=False).uncheck()
+        page.get_by_label("Search").fill("question 1")
+        assert rows(page) == ["t1", "t10", "t11"]
+        page.get_by_label("Group").select_option(label="even")
+        assert rows(page) == ["t10"]
+        address = page.url
+    with opened(browser, report) as page:
+        page.goto(address)
+        page.reload()
+        page.wait_for_selector(READY)
+        assert rows(page) == ["t10"]
+
+
+def test_the_keyboard_alone_reaches_list_filter_and_debate(browser: Any, report: Path) -> None:
+    with opened(browser, report) as page:
+        page.get_by_label("Search").focus()
+        page.keyboard.type("question")
+        for _ in range(30):
+            page.keyboard.press("Tab")
+            if page.evaluate("document.activeElement.id") == "rows":
+                break
+        assert page.evaluate("document.activeElement.id") == "rows"
+        page.keyboard.press("ArrowDown")
+        page.keyboard.press("ArrowDown")
+        page.keyboard.press("Enter")
+        page.wait_for_selector("#detail h2")
+        assert page.locator("#detail h2").inner_text() == "t2"
+        assert "#" in page.url
+        assert "t=t2" in page.url
+        page.keyboard.press("Escape")
+        page.wait_for_selector("#list:not([hidden])")
+        assert page.evaluate("document.activeElement.id") == "rows"
+        assert page.locator("[aria-selected=true] > span").first.inner_text() == "t2"
+
+
+def test_a_debate_is_shown_with_scores_changes_and_labels(browser: Any, report: Path) -> None:
+    with opened(browser, report) as page:
+        page.goto(report.as_uri() + "#t=t1")
+        page.wait_for_selector("#detail h2")
+        text = page.locator("#detail").inner_text()
+        assert "people say 2" in text
+        assert "Round 1" in text
+        assert "Round 2" in text
+        assert page.locator("#detail .up, #detail .down").count() > 0
+        assert all(mark[:2] in ("(+", "(−") for mark in page.locator("#detail .up, #detail .down").all_inner_texts())
+        assert page.locator("#detail td.heat").count() > 0
+
+
+def test_content_that_would_run_stays_text(browser: Any, tmp_path: Path) -> None:
+    hostile = [
+        {"id": HOSTILE + str(n), "x": text, "candidates": [text, HOSTILE], "metadata": {"group": HOSTILE, "best": 0}}
+        for n, text in enumerate(TEXTS)
+    ]
+    write_report(debated(tmp_path / "run", hostile), tmp_path / "r.html")
+    with opened(browser, tmp_path / "r.html") as page:
+        scripts = page.evaluate("document.scripts.length")
+        for place in range(len(rows(page))):
+            page.locator("#rows [role=option]").nth(place).click()
+            page.wait_for_selector("#detail h2")
+            assert page.evaluate("document.scripts.length") == scripts
+            assert page.evaluate("document.images.length") == 0
+            page.keyboard.press("Escape")
+            page.wait_for_selector("#list:not([hidden])")
+        assert "taken" not in page.title()
+        page.locator("#rows [role=option]").nth(2).click()
+        page.wait_for_selector("#detail pre")
+        assert page.locator("#detail pre").first.inner_text() == "a\\u202eb\\u200bc\\u0000d\\u001b[31me"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious(browser: Any, report: Path, scheme: str) -> None:
+    axe = Path(required_module("axe_playwright_python").__file__).parent / "axe.min.js"
+    with opened(browser, report, color_scheme=scheme) as page:
+        for address in ("", "#t=t1"):
+            page.goto(report.as_uri() + address)
+            page.wait_for_selector("#detail h2" if address else "#rows [role=option]")
+            page.evaluate(axe.read_text(encoding="utf-8"))
+            found = page.evaluate("axe.run({runOnly: ['wcag2a', 'wcag2aa', 'wcag21aa']})")["violations"]
+            serious = [
+                (each["id"], [node["html"] for node in each["nodes"]][:3])
+                for each in found
+                if each["impact"] in ("serious", "critical")
+            ]
+            assert serious == []
+
+
+@pytest.mark.parametrize(
+    ("evaluator", "says"),
+    [(ValueEvaluator(samples=2), "value"), (VoteEvaluator(ballots=2), "ranks"), (StepEvaluator(), "step")],
+    ids=["value", "vote", "step"],
+)
+def test_other_evaluators_are_shown_in_their_own_terms(
+    browser: Any, tmp_path: Path, evaluator: Evaluator, says: str
+) -> None:
+    write_report(evaluated(tmp_path / "run", evaluator), tmp_path / "r.html")
+    with opened(browser, tmp_path / "r.html") as page:
+        page.locator("#rows [role=option]").first.click()
+        page.wait_for_selector("#detail h2")
+        text = page.locator("#detail").inner_text()
+        assert says in text
+        assert "Round" not in text
+        assert "Debate" not in text
+
+
+def test_two_runs_stand_side_by_side_with_lost_tasks_first(browser: Any, tmp_path: Path) -> None:
+    first, second = debated(tmp_path / "first"), debated(tmp_path / "second", rounds=1)
+    write_report(first, tmp_path / "both.html", other=second)
+    with opened(browser, tmp_path / "both.html") as page:
+        changes = page.locator("#rows [role=option] > span:nth-child(9)").all_inner_texts()
+        place = {"lost": 0, "won": 1, "": 2}
+        assert changes == sorted(changes, key=place.__getitem__)
+        page.locator("#rows [role=option]").first.click()
+        page.wait_for_selector("#detail .sides")
+        assert page.locator("#detail .sides > section > h3:first-child").all_inner_texts() == ["first", "second"]
+
+
+def test_the_head_stands_in_print_and_without_a_script(browser: Any, report: Path) -> None:
+    context = browser.new_context(offline=True, java_script_enabled=False)
+    page = context.new_page()
+    page.goto(report.as_uri())
+    assert "12 of 12 evaluated" in page.locator("#overview").inner_text()
+    assert page.locator("#noscript").is_visible()
+    page.emulate_media(media="print")
+    assert page.locator("#overview").is_visible()
+    assert not page.locator("#list").is_visible()
+    context.close()
+
+
+def test_thousands_of_debates_are_drawn_as_they_come_into_view(browser: Any, tmp_path: Path) -> None:
+    write_report(debated(tmp_path / "run", tasks(600), rounds=1), tmp_path / "r.html")
+    with opened(browser, tmp_path / "r.html", viewport={"width": 1280, "height": 900}) as page:
+        assert page.locator("#rows [role=option]").count() < 80
+        page.locator("#rows").focus()
+        page.keyboard.press("End")
+        page.wait_for_selector("#row-599")
+        assert page.locator("#row-599").get_attribute("aria-posinset") == "600"
+        page.keyboard.press("Enter")
+        page.wait_for_selector("#detail h2")
+        assert page.locator("#detail h2").inner_text() == "t599"
