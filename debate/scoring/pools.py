@@ -102,7 +102,7 @@ def _offsets(matrix: FloatArray) -> FloatArray:
     share = scored / np.maximum(scored.sum(axis=0), 1)  # (G, n)
     apart = np.where(scored, matrix - _means(matrix), 0.0)  # (G, n)
     laplacian: FloatArray = np.diag(scored.sum(axis=1)) - share @ scored.T  # (G, G), without the qualities
-    inverse: FloatArray = np.linalg.pinv(laplacian, hermitian=True)
+    inverse: FloatArray = np.linalg.pinv(laplacian, hermitian=True).astype(np.float64)
     return inverse @ apart.sum(axis=1)  # of least norm, so that their sum is 0
 
 
