@@ -101,9 +101,9 @@ def _offsets(matrix: FloatArray) -> FloatArray:
     scored = ~np.isnan(matrix)  # (G, n)
     share = scored / np.maximum(scored.sum(axis=0), 1)  # (G, n)
     apart = np.where(scored, matrix - _means(matrix), 0.0)  # (G, n)
-    laplacian = np.diag(scored.sum(axis=1)) - share @ scored.T  # (G, G), after the qualities are taken out
-    found: FloatArray = np.linalg.lstsq(laplacian, apart.sum(axis=1), rcond=None)[0]
-    return found - found.mean() if found.size else found
+    laplacian: FloatArray = np.diag(scored.sum(axis=1)) - share @ scored.T  # (G, G), without the qualities
+    inverse: FloatArray = np.linalg.pinv(laplacian, hermitian=True).astype(np.float64)
+    return inverse @ apart.sum(axis=1)  # of least norm, so that their sum is 0
 
 
 def _means(matrix: FloatArray) -> FloatArray:

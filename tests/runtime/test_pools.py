@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -37,12 +38,12 @@ class Biased:
         self.calls += 1
         assert call.schema is not None
         task_id, labels = call.info["task_id"], call.info["labels"]
-        bias = sum(map(ord, task_id)) % 5 / 2
+        bias = sum(map(ord, str(task_id))) % 5 / 2
         shown = call.schema["properties"]["candidates"]["properties"]
         names = next(iter(shown.values()))["properties"]["scores"]["properties"]
-        worths = self.worths.get(task_id, [0] * len(labels))
+        worth = self.worths.get(str(task_id), [0] * len(labels))
         said = {
-            label: {"comment": "Said.", "scores": dict.fromkeys(names, round(bias + 6 * worths[j] / self.n, 6))}
+            label: {"comment": "Said.", "scores": dict.fromkeys(names, round(bias + 6 * worth[int(j)] / self.n, 6))}
             for label, j in labels.items()
         }
         return json.dumps({"overall": "Said.", "candidates": said})
@@ -115,6 +116,6 @@ def test_candidates_of_groups_that_the_budget_left_undone_are_unscored() -> None
 
 
 @pytest.mark.parametrize("wrong", [{"group": 1}, {"anchors": 0}, {"group": 4, "anchors": 4}])
-def test_groups_without_room_are_refused_before_anything_is_asked(wrong: dict[str, int]) -> None:
+def test_groups_without_room_are_refused_before_anything_is_asked(wrong: dict[str, Any]) -> None:
     with Engine(Scripted(lambda call: "")) as engine, pytest.raises(ConfigError, match=r"group|anchors"):
         engine.evaluate_pool("Which?", texts(20), debates(), **wrong)
