@@ -20,7 +20,7 @@ from debate.errors import BackendError, BudgetExceededError, DebateError, InputE
 
 COMMAND_GROUPS = {
     "Run": ("ask", "demo", "run", "resume", "control", "workers", "fleet"),
-    "Look": ("check", "show", "report", "export"),
+    "Look": ("check", "show", "report", "view", "export"),
     "Judge the judge": ("agree", "compare", "label", "align", "fit", "stopping"),
     "Serve and set up": ("serve", "profiles", "doctor", "cache", "memory"),
 }

@@ -41,7 +41,8 @@ def serve(
     """
     if config is None:
         flags.setdefault("evaluator", "step")
-    from debate.server.app import create_app, is_loopback, valued_by
+    from debate.server.access import is_loopback
+    from debate.server.app import create_app, valued_by
 
     if not is_loopback(host) and not token:
         raise ConfigError(f"{host} can be reached from outside", field="--host", hint="give a --token with it")

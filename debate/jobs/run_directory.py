@@ -130,8 +130,8 @@ class RunDirectory:
         is_server = sqlite_file(normalize_url(self.store_url)) is None
         return self.store if is_server and not self.is_store_given and os.environ.get(PASSWORD) else None
 
-    def open_store(self) -> Store:
-        """Open its store.
+    def open_store(self, *, read_only: bool = False) -> Store:
+        """Open its store; `read_only` as of `Store`.
 
         Raises:
             ConfigError: as for `server_with_password`, with what to type.
@@ -145,7 +145,7 @@ class RunDirectory:
         file = sqlite_file(normalize_url(self.store_url))
         if file is not None and not file.exists():
             raise StoreError(f"{file}: the store of the run in {self.path} is gone", hint=self._lost)
-        store = Store(self.store_url)
+        store = Store(self.store_url, read_only=read_only)
         if self.name in store.runs():
             return store
         store.close()

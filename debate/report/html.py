@@ -147,7 +147,7 @@ def _write_blocks(out: TextIO, records: Sequence[StoredRun], ids: Sequence[str])
     texts, block, n_blocks = list[str](), list[dict[str, Any]](), 0
     first, *others = [_of_ids(record, ids) for record in records]
     for _, task, data in first:
-        texts.append(_excerpt(task["x"]))
+        texts.append(excerpt(task["x"]))
         block.append({"task": task, "evaluation": json.loads(data)})
         for each in others:
             block[-1]["other"] = json.loads(next(each)[2])
@@ -171,14 +171,15 @@ def _of_ids(record: StoredRun, ids: Sequence[str]) -> Iterator[tuple[str, dict[s
         yield early.pop(task_id)
 
 
-def _excerpt(text: str) -> str:
+def excerpt(text: str) -> str:
+    """The beginning of a text, in one line."""
     return valid_unicode(" ".join(text[: 4 * _EXCERPT].split()))[:_EXCERPT]
 
 
 def _page(runs: Sequence[JudgedRun], rows: Sequence[Indexed], sections: Sequence[Section], record: StoredRun) -> str:
-    script, style = _static("page.js"), _static("page.css")
+    script, style = script_of("page.js", "report.js"), static("page.css")
     made = Environment(
-        loader=DictLoader({"page": _static("page.html.j2")}),
+        loader=DictLoader({name: static(f"{name}.html.j2") for name in ("page", "list")}),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -190,7 +191,8 @@ def _page(runs: Sequence[JudgedRun], rows: Sequence[Indexed], sections: Sequence
         style=Markup(style),
         script=Markup(script),
         details=_DETAILS,
-        facts=_facts(runs[0], totals, record),
+        is_served=False,
+        facts=facts_of(runs[0].identity, totals, record),
         filters=[each for each in _filters(rows) if each["count"]],
         pictures=list(_pictures(rows)),
         sections=[(each.title, [(isinstance(part, Tabular), part) for part in each.parts]) for each in sections],
@@ -209,20 +211,26 @@ def _hash(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode('utf-8')).digest()).decode('ascii')}'"
 
 
-def _static(name: str) -> str:
+def script_of(*names: str) -> str:
+    """The page's own script, made of these files."""
+    return '"use strict";\n(() => {\n' + "\n".join(map(static, names)) + "})();\n"
+
+
+def static(name: str) -> str:
+    """The text of a file of this package."""
     return files("debate.report").joinpath(name).read_text(encoding="utf-8")
 
 
-def _facts(run: JudgedRun, totals: Totals, record: StoredRun) -> list[tuple[str, str]]:
+def facts_of(identity: Mapping[str, Any], totals: Totals, record: StoredRun) -> list[tuple[str, str]]:
     """What ran, how much of it, and what it cost."""
-    evaluator, used = run.identity.get("evaluator", {}), totals.usage
+    evaluator, used = identity.get("evaluator", {}), totals.usage
     who = [str(each["name"]) for each in evaluator.get("personas", ())]
     statuses = ", ".join(f"{count:,} {name}" for name, count in sorted(totals.statuses.items()))
     stops = ", ".join(f"{count:,} {name}" for name, count in sorted(totals.stops.items(), key=lambda x: -x[1]) if name)
     facts = [
         ("evaluator", " ".join(str(evaluator[key]) for key in ("evaluator", "profile") if evaluator.get(key))),
         ("agents", ", ".join(who)),
-        ("models", ", ".join(_short(name) for name in run.identity.get("models", {}))),
+        ("models", ", ".join(_short(name) for name in identity.get("models", {}))),
         ("tasks", f"{totals.n_evaluated:,} of {totals.tasks:,} evaluated: {statuses}"),
         ("accuracy", _accuracy(totals)),
         ("stopped", stops),

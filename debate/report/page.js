@@ -1,7 +1,10 @@
-"use strict";
-// Everything that comes from the run reaches the page as text, never as markup.
-(() => {
-  const ROW = 32, AROUND = 12, KEPT_BLOCKS = 8;
+// What every page of evaluations has: the list, one evaluation, and the address, which says what is shown. Everything that
+// comes from a run reaches the page as text, never as markup.
+//
+// The file that stands behind this one has the data, in functions of its own:
+//   select(of)      the places of the rows to show        record(id)   one evaluation with its task, or null
+//   countText(of)   how many there are                    more()       is called when the end of the list is near
+  const ROW = 32, AROUND = 12;
   const byId = (id) => document.getElementById(id);
 
   // ---- building the page
@@ -28,24 +31,7 @@
   const named = (candidates) => (candidates.length ? candidates.map((j) => j + 1).join(", ") : "-");
   const folded = (title, ...content) => make("details", null, make("summary", null, title), ...content);
 
-  // ---- data
-
-  async function unpack(id) {
-    const coded = atob(byId(id).textContent), bytes = new Uint8Array(coded.length);
-    for (let n = 0; n < coded.length; n++) bytes[n] = coded.charCodeAt(n);
-    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-    return JSON.parse(await new Response(stream).text());
-  }
-
-  let columns, filters, blockSize, size, runs = [];
-  const blocks = new Map();
-
-  async function record(n) {
-    const id = Math.floor(n / blockSize);
-    if (!blocks.has(id)) blocks.set(id, await unpack("b" + id));
-    if (blocks.size > KEPT_BLOCKS) blocks.delete(blocks.keys().next().value);
-    return blocks.get(id)[n % blockSize];
-  }
+  let columns, filters, size = 0, runs = [];
 
   // ---- what is shown is what the address says
 
@@ -53,16 +39,20 @@
     cv: "CV, largest first", rounds: "rounds, most first", tokens: "tokens, most first" };
   const FALLING = new Set(["cv", "rounds", "tokens"]);
 
+  const OTHERS = { run: "r", stop: "x", start: "n" };  // of a page that a server sends
+
   const usual = () => (runs.length > 1 ? "change" : "position");
 
   function state() {
     const given = new URLSearchParams(location.hash.slice(1));
     return { search: given.get("q") || "", group: given.get("g"), sort: given.get("s") || usual(),
-      filters: new Set((given.get("f") || "").split(",").filter(Boolean)), task: given.get("t") };
+      filters: new Set((given.get("f") || "").split(",").filter(Boolean)), task: given.get("t"),
+      ...Object.fromEntries(Object.entries(OTHERS).map(([name, key]) => [name, given.get(key)])) };
   }
 
   function address(of) {
     const made = new URLSearchParams();
+    for (const [name, key] of Object.entries(OTHERS)) if (of[name] !== null && of[name] !== undefined) made.set(key, of[name]);
     if (of.search) made.set("q", of.search);
     if (of.group !== null) made.set("g", of.group);
     if (of.sort !== usual()) made.set("s", of.sort);
@@ -79,30 +69,7 @@
 
   // ---- the list
 
-  let shown = [], active = 0, places = new Map();
-
-  function select(of) {
-    const words = of.search.toLowerCase(), wanted = filters.filter((each) => of.filters.has(each.name));
-    const bits = wanted.reduce((mask, each) => mask | (1 << filters.indexOf(each)), 0);
-    const found = [];
-    for (let n = 0; n < size; n++) {
-      if (bits && (columns.marks[n] & bits) !== bits) continue;
-      if (of.group !== null && columns.group[n] !== of.group) continue;
-      if (words && !lower[n].includes(words)) continue;
-      found.push(n);
-    }
-    if (of.sort === "change") {
-      const place = { lost: 0, won: 1, "": 2 };
-      found.sort((a, b) => place[columns.change[a]] - place[columns.change[b]] || a - b);
-    } else if (of.sort !== "position" && columns[of.sort]) {
-      const key = columns[of.sort], sign = FALLING.has(of.sort) ? -1 : 1;
-      const last = (value) => value === null || value === undefined;
-      found.sort((a, b) => last(key[a]) - last(key[b]) || sign * ((key[a] > key[b]) - (key[a] < key[b])) || a - b);
-    }
-    return found;
-  }
-
-  let lower = [];
+  let shown = [], active = 0;
 
   const ONE_RUN = [["task", (n) => columns.id[n]], ["input", (n) => columns.text[n]], ["group", (n) => columns.group[n]],
     ["chosen", (n) => named(columns.chosen[n])], ["label", (n) => (columns.best[n].length ? named(columns.best[n]) : "")],
@@ -132,6 +99,7 @@
     rows.replaceChildren(byId("space"), ...drawn);
     if (shown.length) rows.setAttribute("aria-activedescendant", "row-" + active);
     else rows.removeAttribute("aria-activedescendant");
+    if (last + AROUND >= shown.length) more();
   }
 
   function move(to) {
@@ -154,8 +122,7 @@
   function drawList(of) {
     shown = select(of);
     active = Math.max(0, Math.min(active, shown.length - 1));
-    byId("count").textContent = shown.length === size ? `${size.toLocaleString("en")} tasks`
-      : `${shown.length.toLocaleString("en")} of ${size.toLocaleString("en")} tasks`;
+    byId("count").textContent = countText(of);
     if (byId("search").value !== of.search) byId("search").value = of.search;
     byId("group").value = of.group === null ? "*" : "=" + of.group;
     byId("sort").value = of.sort;
@@ -342,26 +309,25 @@
     return [verdictLine(chosen, best, verdict), stopLine(evaluation), ...between, ...evaluationParts(task, evaluation, best, 0)];
   }
 
-  function sides(n, task, one, two) {
-    const shown = [[one, columns.chosen[n], columns.verdict[n]], [two, columns.other[n], columns.other_verdict[n]]];
+  function sides({ task, evaluation, other, row }) {
+    const shown = [[evaluation, row.chosen, row.verdict], [other, row.other, row.other_verdict]];
     return [...taskParts(task), make("div", { class: "sides" }, shown.map(([evaluation, chosen, verdict], run) =>
-      make("section", null, make("h3", null, runs[run]), side(task, evaluation, chosen, columns.best[n], verdict, []))))];
+      make("section", null, make("h3", null, runs[run]), side(task, evaluation, chosen, row.best, verdict, []))))];
   }
 
   async function drawDetail(of) {
-    const n = places.get(of.task), detail = byId("detail");
+    const found = await record(of.task), detail = byId("detail");
+    if (state().task !== of.task) return;
     const back = make("a", { href: address({ ...of, task: null }) }, "Back to the list");
-    if (n === undefined) {
+    if (found === null) {
       detail.replaceChildren(make("p", null, back), make("h2", null, "There is no such task"), make("p", null, of.task));
       return;
     }
-    const { task, evaluation, other } = await record(n);
-    if (state().task !== of.task) return;
-    const place = shown.indexOf(n), links = [back];
+    const { task, evaluation, other, row } = found, place = shown.findIndex((n) => columns.id[n] === of.task), links = [back];
     if (place > 0) links.push(" · ", make("a", { href: address({ ...of, task: columns.id[shown[place - 1]] }), rel: "prev" }, "previous"));
     if (place >= 0 && place + 1 < shown.length) links.push(" · ", make("a", { href: address({ ...of, task: columns.id[shown[place + 1]] }), rel: "next" }, "next"));
-    detail.replaceChildren(make("nav", { "aria-label": "Tasks" }, links), make("h2", null, columns.id[n]),
-      ...(other ? sides(n, task, evaluation, other) : side(task, evaluation, columns.chosen[n], columns.best[n], columns.verdict[n], taskParts(task))));
+    detail.replaceChildren(make("nav", { "aria-label": "Tasks" }, links), make("h2", null, of.task),
+      ...(other ? sides(found) : side(task, evaluation, row.chosen, row.best, row.verdict, taskParts(task))));
     if (place >= 0) active = place;
     detail.focus({ preventScroll: true });
     window.scrollTo(0, 0);
@@ -412,31 +378,3 @@
     });
     window.addEventListener("resize", drawRows);
   }
-
-  function fill() {
-    byId("head").append(...cells().map(([name]) => make("span", null, name)));
-    const groups = [...new Set(columns.group)];
-    byId("group").append(make("option", { value: "*" }, "all"), ...groups.map((name) => make("option", { value: "=" + name }, name || "none")));
-    byId("group").parentElement.hidden = groups.length < 2;
-    byId("sort").append(...Object.entries(SORTS).map(([name, label]) => make("option", { value: name }, label)));
-    if (runs.length < 2) byId("sort").querySelector("[value=change]").remove();
-    for (const each of filters) {
-      if (each.count) byId("filters").append(make("label", null, make("input", { type: "checkbox", value: each.name }), ` ${each.label} (${each.count})`));
-    }
-  }
-
-  async function begin() {
-    const index = await unpack("index");
-    ({ columns, filters, runs, block: blockSize } = index);
-    size = columns.id.length;
-    columns.id.forEach((id, n) => places.set(id, n));
-    lower = columns.id.map((id, n) => (id + " " + columns.text[n]).toLowerCase());
-    byId("noscript").hidden = true;
-    fill();
-    listen();
-    draw();
-    document.documentElement.dataset.ready = "yes";
-  }
-
-  begin();
-})();

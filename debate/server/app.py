@@ -10,28 +10,23 @@ A list of such lists has one value each. Values lie in -1..1. What is wrong with
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import json
 import logging
-import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
-from urllib.parse import urlsplit
 
 from debate.config.settings import ServerLimits
 from debate.engine import Engine
 from debate.errors import ConfigError, TaskError
 from debate.evaluation import Evaluation
 from debate.evaluators.base import Evaluator
+from debate.server.access import Access, Answer
 from debate.types import Candidate, Task
 
 if TYPE_CHECKING:
     from fastapi import FastAPI, Request
 
 Said = Mapping[str, str]
-Answer = tuple[int, dict[str, Any]]
-"""HTTP status and JSON body."""
 Value = Callable[[Sequence[Sequence[Said]]], Awaitable[Sequence[float]]]
 """The values of some conversations, each a task and its steps; raises `Unvalued` where one has none."""
 
@@ -40,54 +35,7 @@ _CLOSE = {"connection": "close"}
 """For answers to a body that was not read to its end."""
 _GONE = 499, {"error": "The client has left."}
 """Sent to nobody."""
-_EVERY_ADDRESS = ("0.0.0.0", "::")
 _log = logging.getLogger("debate")
-
-
-@dataclass(frozen=True, slots=True)
-class Access:
-    """Who may ask: checks requests by their headers.
-
-    A page in a browser can send requests to this machine, and read the answers under a host name of its own that it has
-    pointed here (DNS rebinding). Such requests name a foreign origin or a foreign host.
-
-    Args:
-        host: the name or address the server was told to listen on; requests may name it, or a loopback address.
-        token: must come as `Authorization: Bearer TOKEN`; None asks for none. With one, a server that listens on every
-            address takes every host name.
-    """
-
-    host: str
-    token: str | None = None
-
-    def refusal(self, headers: Mapping[str, str]) -> Answer | None:
-        """The answer to a request that is refused, or None; names of headers are in lower case."""
-        host, origin = headers.get("host", ""), headers.get("origin")
-        if not self._is_own(host):
-            return 403, {"error": "Forbidden: this server is not the Host that the request names."}
-        if origin is not None and origin.partition("://")[2].lower() != host.lower():
-            return 403, {"error": "Forbidden: the request comes from a page of another Origin."}
-        given = headers.get("authorization", "")
-        if self.token is not None and not secrets.compare_digest(given.encode(), f"Bearer {self.token}".encode()):
-            return 401, {"error": "Unauthorized"}
-        return None
-
-    def _is_own(self, authority: str) -> bool:
-        if self.token is not None and self.host in _EVERY_ADDRESS:
-            return True
-        try:
-            name = urlsplit(f"//{authority}").hostname or ""
-        except ValueError:  # half an IPv6 address
-            return False
-        return is_loopback(name) or name == self.host.lower()
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a name or an address can be reached from this machine alone."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 class Unvalued(Exception):

@@ -18,7 +18,7 @@ from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
-from sqlalchemy.pool import StaticPool
+from sqlalchemy.pool import NullPool, StaticPool
 
 from debate.errors import ConfigError, InputError, StoreError
 from debate.files import make_private_file
@@ -148,6 +148,31 @@ def connect(url: URL, field: str = "store", pragmas: Sequence[str] = ()) -> Engi
             raise ConfigError(f"{url.drivername!r} is not supported", field=field, hint=_HINT) from None
         hint = "pip install 'debate-eval[postgres]'"
         raise ConfigError("PostgreSQL needs a driver", field=field, hint=hint) from None
+
+
+def connect_read_only(url: URL, field: str = "store") -> Engine:
+    """Make an engine whose connections the database itself keeps from writing; nothing is opened yet.
+
+    Of a SQLite file each transaction has a connection of its own, see `read_only`.
+
+    Raises:
+        ConfigError: when the driver is not installed, or the database is in memory.
+    """
+    if url.get_backend_name() != "sqlite":
+        engine = connect(url, field)
+        event.listen(engine, "connect", _only_look)
+        return engine
+    if (file := sqlite_file(url)) is None:
+        raise ConfigError("a database in memory is gone with the process that made it", field=field, hint=_HINT)
+    made = create_engine(url, creator=lambda: read_only(file), poolclass=NullPool)
+    event.listen(made, "begin", lambda connection: connection.exec_driver_sql("BEGIN"))
+    return made
+
+
+def _only_look(connection: Any, record: object) -> None:
+    connection.autocommit = True  # else what is set would go with the transaction that it is set in
+    connection.execute("SET default_transaction_read_only = on")
+    connection.autocommit = False
 
 
 def _sqlite(url: URL, pragmas: Sequence[str]) -> Engine:

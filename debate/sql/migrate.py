@@ -100,13 +100,36 @@ class Schema:
         elif before in self._known:
             _back_up(connection, before)
             self._upgrade(connection, before)
-        elif before.isdecimal() and before > self.head:
-            raise StoreError(
-                f"{place}: was written by a newer version (schema {before}, this one knows {self.head})",
+        else:
+            raise self._unknown(place, before)
+
+    def require(self, connection: Connection) -> None:
+        """Check that the database stands at the newest migration, and change nothing.
+
+        Raises:
+            StoreError: when it does not; says what brings it there.
+        """
+        found, place = self.revision(connection), described(connection.engine.url)
+        if found == self.head:
+            return
+        if found is None:
+            raise StoreError(f"{place}: holds nothing yet", hint="begin a run there first")
+        if found not in self._known:
+            raise self._unknown(place, found)
+        raise StoreError(
+            f"{place}: was written by an earlier version (schema {found}, this one reads {self.head}), "
+            "and is only read here, never changed",
+            hint="any other command that opens it, such as `debate workers RUN`, brings it up to date; "
+            f"of a SQLite file it keeps a copy, FILE.{found}.bak",
+        )
+
+    def _unknown(self, place: str, found: str) -> StoreError:
+        if found.isdecimal() and found > self.head:
+            return StoreError(
+                f"{place}: was written by a newer version (schema {found}, this one knows {self.head})",
                 hint="pip install --upgrade debate-eval",
             )
-        else:
-            raise StoreError(f"{place}: has a schema that no version has: {before!r}", hint="give another database")
+        return StoreError(f"{place}: has a schema that no version has: {found!r}", hint="give another database")
 
     def _make(self, connection: Connection) -> None:
         self.tables.create_all(connection)

@@ -20,6 +20,7 @@ from debate.statistics import Accuracy
 from debate.store.database import Database
 from debate.store.fork import calls_after, take_over
 from debate.store.lease import run_locks
+from debate.store.pages import Asked, Counts, Recorded, counts, one, page, progress
 from debate.store.queries import (
     Decoded,
     Totals,
@@ -369,6 +370,22 @@ class StoredRun:
     def totals(self) -> Totals:
         """What the run came to so far."""
         return self._database.run(lambda connection: totals(connection, self._run_id, self.evalset_revision))
+
+    def page(self, asked: Asked) -> list[Recorded]:
+        """The next evaluations that are asked for, in the order of the tasks."""
+        return self._database.run(lambda connection: page(connection, self._run_id, self.evalset_revision, asked))
+
+    def one(self, task_id: str) -> Recorded | None:
+        """One evaluated task as plain data; None where it has no evaluation."""
+        return self._database.run(lambda connection: one(connection, self._run_id, task_id))
+
+    def progress(self) -> tuple[int, int]:
+        """How many tasks have an evaluation, and how many there are."""
+        return self._database.run(lambda connection: progress(connection, self._run_id, self.evalset_revision))
+
+    def counts(self) -> Counts:
+        """How many evaluations each question finds."""
+        return self._database.run(lambda connection: counts(connection, self._run_id, self.evalset_revision))
 
     def accuracy(self, settings: str) -> Accuracy:
         """Accuracy over the tasks with a label that are evaluated under these settings."""

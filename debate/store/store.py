@@ -19,7 +19,9 @@ from debate.sql.connect import sqlite_file
 from debate.store.database import Database
 from debate.store.identity import differences, prompt_identity
 from debate.store.lease import RUN, SETUP, RunLocks, in_use, run_locks, take_lease
+from debate.store.pages import Listed, listed
 from debate.store.queries import delete_records, has_answers
+from debate.store.read_only import ReadOnlyDatabase
 from debate.store.reply_cache import DAY, ReplyCache
 from debate.store.run import StoredRun
 from debate.store.tables import RUNS
@@ -40,14 +42,16 @@ class Store:
 
     Args:
         url: `sqlite:///PATH`, a bare path, or `postgresql://USER@HOST/NAME`.
+        read_only: only looks: nothing is made, migrated or changed.
 
     Raises:
         ConfigError: for an address of no database we know.
         StoreError: when it cannot be opened.
     """
 
-    def __init__(self, url: str | Path) -> None:
-        self._database = Database(str(check_value("store", url, str | Path)))
+    def __init__(self, url: str | Path, *, read_only: bool = False) -> None:
+        kind = ReadOnlyDatabase if read_only else Database
+        self._database = kind(str(check_value("store", url, str | Path)))
         self._leases = ExitStack()
         self._joined = ExitStack()
 
@@ -181,6 +185,10 @@ class Store:
         return self._database.run(
             lambda connection: list(connection.execute(select(RUNS.c.name).order_by(RUNS.c.id)).scalars())
         )
+
+    def listed(self) -> list[Listed]:
+        """All runs with what they hold, the newest first."""
+        return self._database.run(listed)
 
     def cache(self, ttl: float | None = 7 * DAY) -> ReplyCache:
         """The cached replies; a reply is good for `ttl` seconds, None is for ever."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,20 +13,9 @@ from debate import StepEvaluator, ValueEvaluator, VoteEvaluator
 from debate.evaluators import Evaluator
 from debate.report import write_report
 from tests.report.pages import HOSTILE, TEXTS, debated, evaluated, tasks
-from tests.required import required, required_module
+from tests.required import required_module
 
 READY = "html[data-ready]"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    required(program, "Chromium is not installed: scripts/chromium installs it")
-    playwright = required_module("playwright.sync_api")
-    with playwright.sync_playwright() as started:
-        found = started.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        yield found
-        found.close()
 
 
 @contextmanager

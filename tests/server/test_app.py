@@ -26,7 +26,8 @@ required_module("fastapi")
 import httpx2  # noqa: E402 - fastapi is looked for first
 import uvicorn  # noqa: E402 - fastapi is looked for first
 
-from debate.server.app import Access, Unvalued, create_app, forward, is_loopback, valued_by  # noqa: E402 - fastapi is looked for first
+from debate.server.access import Access, is_loopback  # noqa: E402 - fastapi is looked for first
+from debate.server.app import Unvalued, create_app, forward, valued_by  # noqa: E402
 
 TASK = {"role": "user", "content": "Q"}
 STEP = {"role": "last_step", "content": "A"}

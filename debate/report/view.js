@@ -1,0 +1,221 @@
+  // ---- the data of a view: a server sends them, page by page
+
+  const PAGE_ROWS = 100, MOST_ROWS = 1000, SOON = 2000, LATER = 10000;
+  const NOTHING = { id: [] };
+  let firstRun = "", listed = [], figures = null, done = null, wanted = null, isEnd = false, isLoading = false;
+  columns = NOTHING;
+
+  async function get(what, query) {
+    const answer = await fetch(`api/${what}?${new URLSearchParams(query)}`, { cache: "no-store" });
+    const found = await answer.json();
+    if (answer.status === 404 && what === "one") return null;
+    if (!answer.ok) throw new Error(found.error || `the server answers ${answer.status}`);
+    byId("problem").textContent = "";
+    return found;
+  }
+
+  const tell = (error) => { byId("problem").textContent = visible(String(error.message || error)); };
+  const runOf = (of) => of.run || firstRun;
+  const many = (count) => Number(count).toLocaleString("en");
+
+  async function record(taskId) {
+    try {
+      return await get("one", { run: runOf(state()), task: taskId });
+    } catch (error) {
+      tell(error);
+      return null;
+    }
+  }
+
+  // What the list is asked for; an answer to another question comes too late.
+  function question(of) {
+    const asked = { run: runOf(of), f: [...of.filters].join(","), q: of.search };
+    if (of.group !== null) asked.g = of.group;
+    if (of.stop !== null) asked.x = of.stop;
+    return asked;
+  }
+
+  const startOf = (of) => Math.max(0, Math.floor(Number(of.start) || 1) - 1) - 1;
+
+  function select(of) {
+    const now = JSON.stringify([question(of), startOf(of)]);
+    if (now !== wanted) {
+      if (wanted === null || JSON.parse(wanted)[0].run !== runOf(of)) follow(of);
+      wanted = now;
+      [columns, size, active, isEnd, isLoading] = [NOTHING, 0, 0, false, false];
+      byId("rows").scrollTop = 0;
+    }
+    byId("stop").value = of.stop === null ? "*" : "=" + of.stop;
+    if (document.activeElement !== byId("start")) byId("start").value = of.start || "";
+    return Array.from({ length: size }, (_, n) => n);
+  }
+
+  function countText(of) {
+    const all = figures ? ` of ${many(figures.counts.evaluated)} evaluated tasks` : " tasks";
+    const isNarrowed = of.filters.size || of.group !== null || of.stop !== null || of.search || of.start;
+    if (isLoading && !size) return "asking the store";
+    return isEnd ? `${many(size)}${isNarrowed ? all : " tasks"}` : `the first ${many(size)}${all}; the next ones come as you go down`;
+  }
+
+  async function fetchRows(after, limit, take) {
+    const mine = wanted;
+    isLoading = true;
+    try {
+      const found = await get("rows", { ...question(state()), after, limit });
+      if (mine === wanted) take(found);
+    } catch (error) {
+      if (mine === wanted) isEnd = true;
+      tell(error);
+    }
+    if (mine !== wanted) return;
+    isLoading = false;
+    if (state().task === null) drawList(state());
+  }
+
+  function more() {
+    if (isEnd || isLoading || !runOf(state())) return;
+    const after = size ? columns.position[size - 1] : startOf(state());
+    fetchRows(after, PAGE_ROWS, (found) => {
+      const before = columns;
+      columns = Object.fromEntries(Object.entries(found.columns).map(([name, column]) => [name, [...(before[name] || []), ...column]]));
+      size = columns.id.length;
+      isEnd = found.is_end;
+    });
+  }
+
+  // Tasks end in any order, so a short list of a run under way is read anew; a long one goes on at its end.
+  function refresh() {
+    if (isLoading || state().task !== null) return;
+    if (size + PAGE_ROWS > MOST_ROWS) {
+      isEnd = false;
+      drawRows();
+      return;
+    }
+    const kept = columns.id[active];
+    fetchRows(startOf(state()), Math.max(size, PAGE_ROWS), (found) => {
+      columns = found.columns;
+      size = columns.id.length;
+      active = Math.max(0, kept === undefined ? 0 : columns.id.indexOf(kept));
+      isEnd = found.is_end;
+    });
+  }
+
+  // ---- a run under way
+
+  const duration = (seconds) => (seconds < 90 ? `${Math.round(seconds)} s` : seconds < 5400 ? `${Math.round(seconds / 60)} min`
+    : `${(seconds / 3600).toFixed(1)} h`);
+
+  function liveLine(found) {
+    const told = [`${many(found.done)} of ${many(found.tasks)} tasks are evaluated`];
+    if (found.workers) {
+      told.push(`${many(found.workers)} process${found.workers > 1 ? "es work" : " works"} on it`);
+      if (found.rate) told.push(`${found.rate.toFixed(2)} tasks/s`, `about ${duration((found.tasks - found.done) / found.rate)} left`);
+    } else if (found.done < found.tasks) told.push("no process works on it");
+    if (figures && figures.answered) told.push(`${Math.round(100 * figures.cached / figures.answered)} % of replies from the cache`);
+    if (figures && figures.failures) told.push(`${many(figures.failures)} failures`);
+    return told.join("; ");
+  }
+
+  function drawProcesses(found) {
+    byId("processes").hidden = !found.processes.length;
+    byId("processes").querySelector("tbody").replaceChildren(...found.processes.map((each) => make("tr", null, make("td", null, each.host),
+      make("td", null, each.process), make("td", { class: each.state === "died" ? "wrong" : null }, each.state),
+      make("td", { class: "right" }, many(each.tasks)), make("td", { class: "right" }, each.rate ? each.rate.toFixed(2) : "-"))));
+  }
+
+  function drawFigures() {
+    byId("facts").replaceChildren(...figures.facts.flatMap(([name, text]) => [make("dt", null, name), make("dd", null, text)]));
+    const found = figures.counts.questions, of = state();
+    byId("links").replaceChildren(...filters.filter((each) => found[each.name]).map((each) =>
+      make("li", null, make("a", { href: address({ ...of, task: null, filters: new Set([each.name]) }), class: each.name === "wrong" ? "wrong" : null },
+        make("strong", null, many(found[each.name])), " " + each.label))));
+    for (const box of byId("filters").querySelectorAll("input")) {
+      box.nextSibling.textContent = ` ${filters.find((each) => each.name === box.value).label} (${many(found[box.value])})`;
+    }
+    options("group", of.group, figures.counts.groups, (name) => name || "none");
+    options("stop", of.stop, figures.counts.stops, (name) => STOPPED[name] || name);
+    byId("group").parentElement.hidden = Object.keys(figures.counts.groups).length < 2;
+    byId("stop").parentElement.hidden = !Object.keys(figures.counts.stops).length;
+  }
+
+  function options(id, chosen, counted, text) {
+    const names = Object.keys(counted);
+    if (chosen !== null && !names.includes(chosen)) names.push(chosen);
+    if (document.activeElement === byId(id)) return;
+    byId(id).replaceChildren(make("option", { value: "*" }, "all"),
+      ...names.map((name) => make("option", { value: "=" + name }, `${text(name)} (${many(counted[name] || 0)})`)));
+    byId(id).value = chosen === null ? "*" : "=" + chosen;
+  }
+
+  function follow(of) {
+    [figures, done] = [null, null];
+    const shownRun = listed.find((each) => each.name === runOf(of));
+    byId("title").textContent = visible(shownRun ? shownRun.title : runOf(of) || "No run yet");
+    document.title = byId("title").textContent + ": debate view";
+    poll();
+  }
+
+  let timer = null, polls = 0;
+
+  async function poll() {
+    clearTimeout(timer);
+    const mine = ++polls;
+    let pause = SOON;
+    try {
+      if (!firstRun) await readRuns();
+      const run = runOf(state());
+      byId("live").textContent = run ? byId("live").textContent : "The store holds no run yet.";
+      const found = run ? await get("progress", { run }) : null;
+      if (mine !== polls || found === null) return;
+      if (!found.workers && found.done === found.tasks) pause = LATER;
+      byId("live").textContent = liveLine(found);
+      drawProcesses(found);
+      if (done !== null && done !== found.done) refresh();
+      done = found.done;
+      if (figures === null || figures.counts.evaluated !== done) await readFigures(run, mine, found);
+    } catch (error) {
+      tell(error);
+    }
+    if (mine === polls) timer = setTimeout(poll, pause);
+  }
+
+  async function readFigures(run, mine, found) {
+    const now = await get("figures", { run });
+    if (mine !== polls) return;
+    figures = now;
+    drawFigures();
+    byId("live").textContent = liveLine(found);
+    byId("count").textContent = countText(state());
+  }
+
+  async function readRuns() {
+    const found = await get("runs", {});
+    ({ runs: listed, filters, first: firstRun } = found);
+    byId("runs").hidden = listed.length < 2;
+    byId("runs").querySelector("tbody").replaceChildren(...listed.map((each) => make("tr", null,
+      make("td", null, make("a", { href: "#" + new URLSearchParams({ r: each.name }) }, each.title)), make("td", null, each.began),
+      make("td", { class: "right" }, many(each.evaluated)), make("td", { class: "right" }, many(each.tasks)))));
+  }
+
+  // Two runs are never beside each other here.
+  function fill() {
+    byId("head").append(...ONE_RUN.map(([name]) => make("span", null, name)));
+    byId("sort").append(make("option", { value: "position" }, SORTS.position));
+    for (const each of filters) {
+      byId("filters").append(make("label", null, make("input", { type: "checkbox", value: each.name }), ` ${each.label}`));
+    }
+    const chosen = (id) => (byId(id).value === "*" ? null : byId(id).value.slice(1));
+    byId("stop").addEventListener("change", () => change({ stop: chosen("stop") }));
+    byId("start").addEventListener("change", () => change({ start: Number(byId("start").value) > 1 ? byId("start").value : null }));
+  }
+
+  async function begin() {
+    byId("noscript").hidden = true;
+    await readRuns();
+    fill();
+    listen();
+    draw();
+    document.documentElement.dataset.ready = "yes";
+  }
+
+  begin().catch(tell);

@@ -1,0 +1,210 @@
+"""What the page of a served store asks for: runs, pages of evaluations, one evaluation, and how a run goes on.
+
+Two read-only connections: what takes long on a large run, as counting its calls, keeps no reader waiting.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Self
+
+from jinja2 import DictLoader, Environment, StrictUndefined
+from markupsafe import Markup
+
+from debate.errors import InputError
+from debate.files import json_text
+from debate.meta_evaluation.judged import as_judged
+from debate.report.html import excerpt, facts_of, policy, script_of, static
+from debate.report.rows import FILTERS, Indexed, columns
+from debate.store import Store, StoredRun
+from debate.store.pages import QUESTIONS, Asked, Recorded
+from debate.store.workers import WorkerState
+
+_LABELS = {each.name: each.label for each in FILTERS} | {"unchosen": "nothing chosen"}
+_MOST_ROWS = 1000
+_MOST_RUNS = 200
+_LEAST_SECONDS, _TIMES_ITS_COST = 1.0, 20
+"""How long a figure stands: it is counted anew for a twentieth of the time at most."""
+Query = Mapping[str, str]
+
+
+class Viewer:
+    """Answers what the page asks. Thread-safe; close it when done.
+
+    Args:
+        open_store: opens the store to look at, read-only; it is called twice.
+        first: name of the run that is shown first; None is the newest.
+    """
+
+    def __init__(self, open_store: Callable[[], Store], first: str | None = None) -> None:
+        self._opened = ExitStack()
+        with ExitStack() as opened:
+            self._pages, self._figures = (opened.enter_context(open_store()) for _ in range(2))
+            self._opened = opened.pop_all()
+        self._first = first
+        self._kept: dict[tuple[str, str], _Kept] = {}
+        self._lock = threading.Lock()
+        self.answers: Mapping[str, Callable[[Query], str]] = {
+            "runs": self.runs,
+            "rows": self.rows,
+            "one": self.one,
+            "progress": self.progress,
+            "figures": self.figures,
+        }
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._opened.close()
+
+    def runs(self, query: Query) -> str:
+        """All runs of the store, the newest first; the 200 newest of more."""
+        runs = self._pages.listed()
+        found = [
+            {
+                "name": each.name,
+                "title": _title(each.name),
+                "began": f"{datetime.fromtimestamp(each.created_at, UTC):%Y-%m-%d %H:%M} UTC",
+                "tasks": each.tasks,
+                "evaluated": each.evaluated,
+            }
+            for each in runs[:_MOST_RUNS]
+        ]
+        filters = [{"name": name, "label": _LABELS[name]} for name in QUESTIONS]
+        first = self._first or (runs[0].name if runs else "")
+        return json_text({"runs": found, "filters": filters, "first": first})
+
+    def rows(self, query: Query) -> str:
+        """A page of the list, as columns.
+
+        Raises:
+            InputError: for a filter that is not known, or a number that is none.
+        """
+        asked = _asked(query)
+        found = self._pages.read(query.get("run")).page(asked)
+        shown = _columns(found) | {"position": [each.position for each in found]}
+        return json_text({"columns": shown, "is_end": len(found) < asked.limit})
+
+    def one(self, query: Query) -> str:
+        """One evaluation with its task.
+
+        Raises:
+            InputError: when there is none.
+        """
+        name = query.get("task", "")
+        found = self._pages.read(query.get("run")).one(name)
+        if found is None:
+            raise InputError(f"there is no evaluation of the task {name!r}")
+        row = {key: values[0] for key, values in _columns([found]).items()}
+        return f'{{"task": {json_text(found.task)}, "row": {json_text(row)}, "evaluation": {found.evaluation}}}'
+
+    def progress(self, query: Query) -> str:
+        """How far a run is, who works on it, and how quickly."""
+        return self._keep("progress", query, _progress)
+
+    def figures(self, query: Query) -> str:
+        """What the run came to so far, and how many evaluations each filter shows."""
+        return self._keep("figures", query, _figures)
+
+    def _keep(self, what: str, query: Query, count: Callable[[StoredRun], dict[str, Any]]) -> str:
+        name = query.get("run", "")
+        store = self._figures if what == "figures" else self._pages
+        run = store.read(name)  # of a run that is not there nothing is kept
+        with self._lock:
+            kept = self._kept.setdefault((what, name), _Kept())
+        return kept.get(lambda: json_text(count(run)))
+
+
+class _Kept:
+    """An answer that is good for a while: the longer it takes to make, the longer."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._text, self._until = "", 0.0
+
+    def get(self, make: Callable[[], str]) -> str:
+        with self._lock:
+            began = time.monotonic()
+            if began >= self._until:
+                self._text = make()
+                ended = time.monotonic()
+                self._until = ended + max(_LEAST_SECONDS, _TIMES_ITS_COST * (ended - began))
+            return self._text
+
+
+def view_page() -> tuple[str, str]:
+    """The page, and its content security policy."""
+    script, style = script_of("page.js", "view.js"), static("page.css")
+    templates = DictLoader({name: static(f"{name}.html.j2") for name in ("view", "list")})
+    made = Environment(loader=templates, autoescape=True, undefined=StrictUndefined, trim_blocks=True)
+    text = made.get_template("view").render(style=Markup(style), script=Markup(script), is_served=True)
+    return text, policy(script, style) + "; connect-src 'self'; frame-ancestors 'none'"
+
+
+def _title(name: str) -> str:
+    """A run's name; of one that is named by its folder the last part."""
+    return Path(name).name if Path(name).is_absolute() else name
+
+
+def _asked(query: Query) -> Asked:
+    questions = frozenset(name for name in query.get("f", "").split(",") if name)
+    if unknown := sorted(questions - QUESTIONS.keys()):
+        raise InputError(f"there is no filter {unknown[0]!r}", hint=f"known: {', '.join(QUESTIONS)}")
+    try:
+        after, limit = int(query.get("after", "-1")), int(query.get("limit", "100"))
+    except ValueError:
+        raise InputError("`after` and `limit` are whole numbers") from None
+    bounds = max(-1, min(after, 2**62)), max(1, min(limit, _MOST_ROWS))
+    return Asked(questions, query.get("g"), query.get("x"), query.get("q", ""), *bounds)
+
+
+def _columns(found: list[Recorded]) -> dict[str, list[Any]]:
+    rows = [Indexed(as_judged(each.task_id, each.task, json.loads(each.evaluation))) for each in found]
+    return columns(rows, [excerpt(each.task["x"]) for each in found])
+
+
+def _progress(run: StoredRun) -> dict[str, Any]:
+    workers = run.workers()
+    done, tasks = run.progress()
+    living = [each for each in workers if each.state == "alive"]
+    return {
+        "done": done,
+        "tasks": tasks,
+        "workers": len(living),
+        "rate": sum(map(_rate, living)),
+        "processes": list(map(_process, workers)),
+    }
+
+
+def _process(worker: WorkerState) -> dict[str, Any]:
+    named = {key: str(worker.about.get(key) or "-") for key in ("host", "process")}
+    return {**named, "state": worker.state, "tasks": worker.tasks, "rate": _rate(worker)}
+
+
+def _rate(worker: WorkerState) -> float:
+    """Tasks per second."""
+    seconds = worker.last_commit - worker.started_at
+    return worker.tasks / seconds if seconds > 0 else 0.0
+
+
+def _figures(run: StoredRun) -> dict[str, Any]:
+    totals, counts = run.totals(), run.counts()
+    return {
+        "facts": facts_of(run.identity, totals, run),
+        "failures": totals.failures,
+        "answered": totals.answered,
+        "cached": totals.cached,
+        "counts": {
+            "evaluated": counts.evaluated,
+            "questions": dict(counts.questions),
+            "stops": dict(counts.stops),
+            "groups": dict(counts.groups),
+        },
+    }

@@ -1,0 +1,208 @@
+"""A store as it is served: who is refused, what is answered, and that nothing in it is ever written."""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import json
+import sqlite3
+import threading
+from collections.abc import Generator, Iterator
+from contextlib import closing, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+import pytest
+
+from debate.errors import ConfigError, StoreError
+from debate.report.serving import ViewServer
+from debate.report.view import Viewer
+from debate.store import Store
+from debate.store.pages import QUESTIONS
+from tests.report.pages import debated, tasks
+
+
+@contextmanager
+def served(store: Path, first: str | None = None) -> Generator[ViewServer]:
+    """A server of a store, in a thread."""
+    with Viewer(partial(Store, store, read_only=True), first) as viewer, ViewServer(viewer) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+def ask(server: ViewServer, path: str, method: str = "GET", **headers: str) -> tuple[int, dict[str, str], str]:
+    """Status, headers and body of an answer; a path without a slash at its beginning is below the token."""
+    at = urlsplit(server.url)
+    connection = http.client.HTTPConnection(str(at.netloc), timeout=20)
+    with closing(connection):
+        connection.request(method, path if path.startswith("/") else at.path + path, headers=headers)
+        answer = connection.getresponse()
+        return answer.status, dict(answer.getheaders()), answer.read().decode()
+
+
+def asked(server: ViewServer, what: str, **query: Any) -> Any:
+    """What the server answers, which must be good."""
+    code, _, body = ask(server, f"api/{what}?{urlencode(query)}")
+    assert code == 200, body
+    return json.loads(body)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return debated(tmp_path_factory.mktemp("view") / "run", tasks(30)).directory.path
+
+
+@pytest.fixture(scope="module")
+def store(folder: Path) -> Path:
+    return folder / "run.sqlite"
+
+
+@pytest.fixture(scope="module")
+def server(store: Path) -> Iterator[ViewServer]:
+    with served(store) as found:
+        yield found
+
+
+@pytest.mark.parametrize("path", ["/", "/wrong/", "/wrong/api/runs", "/api/runs", "/%00/api/runs"])
+def test_without_its_token_nothing_is_answered(server: ViewServer, path: str) -> None:
+    code, headers, body = ask(server, path)
+    assert code == 401
+    assert json.loads(body) == {"error": "Unauthorized"}
+    assert headers["X-Content-Type-Options"] == "nosniff"
+
+
+@pytest.mark.parametrize("headers", [{"Host": "evil.example"}, {"Origin": "http://evil.example"}, {"Origin": "null"}])
+def test_another_host_or_origin_is_refused_with_the_token_too(server: ViewServer, headers: dict[str, str]) -> None:
+    assert ask(server, "", **headers)[0] == 403
+    assert ask(server, "api/runs", **headers)[0] == 403
+
+
+def test_methods_that_change_something_are_not_there(server: ViewServer) -> None:
+    for method in ("POST", "PUT", "DELETE", "OPTIONS"):
+        code, headers, _ = ask(server, "api/runs", method)
+        assert code == 501
+        assert "Access-Control-Allow-Origin" not in headers
+
+
+def test_every_answer_carries_the_headers_that_keep_it_where_it_is(server: ViewServer) -> None:
+    for path in ("", "api/runs", "api/nothing", "/wrong/"):
+        headers = ask(server, path)[1]
+        assert headers["Content-Security-Policy"].startswith("default-src 'none'; script-src 'sha256-")
+        assert "unsafe" not in headers["Content-Security-Policy"]
+        assert headers["Referrer-Policy"] == "no-referrer"
+        assert headers["Cache-Control"] == "no-store"
+        assert "Python" not in headers["Server"]
+    assert server.page not in ask(server, "api/nothing")[2]
+
+
+def test_pages_go_on_from_a_position_and_hold_all_tasks_once(server: ViewServer, folder: Path) -> None:
+    ids, after = list[str](), -1
+    while True:
+        found = asked(server, "rows", run=str(folder), after=after, limit=7)
+        ids += found["columns"]["id"]
+        if found["is_end"]:
+            break
+        after = found["columns"]["position"][-1]
+    assert ids == [f"t{n}" for n in range(30)]
+
+
+def test_each_filter_shows_as_many_tasks_as_are_counted(server: ViewServer, folder: Path) -> None:
+    counts = asked(server, "figures", run=str(folder))["counts"]
+    assert counts["evaluated"] == 30
+    assert counts["questions"]["right"] + counts["questions"]["wrong"] <= 30
+    for name in QUESTIONS:
+        found = asked(server, "rows", run=str(folder), f=name)["columns"]
+        assert len(found["id"]) == counts["questions"][name]
+    assert set(asked(server, "rows", run=str(folder), f="wrong")["columns"]["verdict"]) == {"wrong"}
+    assert counts["groups"] == {"odd": 15, "even": 15}
+    assert asked(server, "rows", run=str(folder), g="odd", q="T1")["columns"]["id"] == [
+        "t1", "t11", "t13", "t15", "t17", "t19"
+    ]  # fmt: skip
+    for stop, count in counts["stops"].items():
+        assert len(asked(server, "rows", run=str(folder), x=stop)["columns"]["id"]) == count
+
+
+def test_a_percent_sign_is_searched_for_as_it_stands(server: ViewServer, folder: Path) -> None:
+    assert asked(server, "rows", run=str(folder), q="%")["columns"]["id"] == []
+
+
+def test_one_evaluation_is_as_the_store_has_it(server: ViewServer, folder: Path, store: Path) -> None:
+    found = asked(server, "one", run=str(folder), task="t3")
+    with Store(store, read_only=True) as opened:
+        recorded = {name: json.loads(data) for name, _, data in opened.read().result_data()}
+    assert found["evaluation"] == recorded["t3"]
+    assert found["task"]["x"] == "Question 3?"
+    assert found["row"]["id"] == "t3"
+
+
+def test_what_is_not_there_is_said_in_a_sentence(server: ViewServer, folder: Path) -> None:
+    for what, query, words in (
+        ("one", {"run": str(folder), "task": "t99"}, "no evaluation of the task 't99'"),
+        ("rows", {"run": "none"}, "there is no run 'none'"),
+        ("rows", {"run": str(folder), "f": "wrnog"}, "no filter 'wrnog'"),
+        ("rows", {"run": str(folder), "after": "x"}, "whole numbers"),
+        ("progress", {"run": "none"}, "there is no run 'none'"),
+    ):
+        code, _, body = ask(server, f"api/{what}?{urlencode(query)}")
+        assert code == 404
+        assert words in json.loads(body)["error"]
+
+
+def contents(folder: Path) -> dict[str, str]:
+    """A digest of every file of a folder."""
+    return {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in folder.iterdir() if file.is_file()}
+
+
+def test_a_store_that_is_looked_at_stays_byte_for_byte_and_alone_in_its_folder(folder: Path, store: Path) -> None:
+    before = contents(folder)
+    with served(store) as found:
+        for what in ("runs", "rows", "progress", "figures"):
+            asked(found, what, run=str(folder))
+    assert contents(folder) == before
+
+
+def test_a_read_only_store_refuses_to_write(store: Path) -> None:
+    with Store(store, read_only=True) as opened, pytest.raises(StoreError, match="readonly"):
+        opened.read().note(label="changed")
+
+
+def test_what_is_written_while_a_store_is_looked_at_is_seen(tmp_path: Path) -> None:
+    file = tmp_path / "s.sqlite"
+    Store(file).close()
+    with Store(file, read_only=True) as looks:
+        assert looks.listed() == []
+        with Store(file) as writes:
+            writes.run("first", {})
+            assert [each.name for each in looks.listed()] == ["first"]
+        assert [each.name for each in looks.listed()] == ["first"]
+
+
+def test_an_older_store_is_left_as_it_is_and_the_way_out_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "s.sqlite"
+    Store(file).close()
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '0005'")
+        connection.commit()
+    before = file.read_bytes()
+    with pytest.raises(StoreError, match=r"(?s)schema 0005, this one reads .*debate workers RUN"):
+        Store(file, read_only=True)
+    assert file.read_bytes() == before
+    assert [each.name for each in tmp_path.iterdir()] == ["s.sqlite"]
+
+
+def test_a_store_that_is_not_there_is_not_made(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="there is no store"):
+        Store(tmp_path / "s.sqlite", read_only=True)
+    with pytest.raises(ConfigError, match="in memory"):
+        Store("sqlite://", read_only=True)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_port_that_is_taken_is_a_sentence(server: ViewServer, store: Path) -> None:
+    with Viewer(partial(Store, store, read_only=True)) as viewer, pytest.raises(ConfigError, match="cannot listen on"):
+        ViewServer(viewer, port=int(server.server_address[1]))

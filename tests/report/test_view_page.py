@@ -1,0 +1,120 @@
+"""The page of a served store in a real browser, also while the run goes on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from debate.report.serving import ViewServer
+from tests.report.pages import HOSTILE, TEXTS, debated, tasks
+from tests.report.test_view import served
+from tests.required import required_module
+
+READY = "html[data-ready]"
+
+
+@contextmanager
+def opened(browser: Any, server: ViewServer, address: str = "", **settings: Any) -> Generator[Any]:
+    """The page, which must ask nobody but its server and have nothing to complain about."""
+    context = browser.new_context(**settings)
+    page, asked, said = context.new_page(), list[str](), list[str]()
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("console", lambda message: said.append(message.text))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.goto(server.url + address)
+    page.wait_for_selector(READY)
+    page.wait_for_selector("#rows [role=option]")
+    yield page
+    context.close()
+    assert [url for url in asked if not url.startswith(server.url)] == []
+    assert said == []
+
+
+def until(page: Any, holds: Callable[[], bool], seconds: float = 20) -> None:
+    """Wait for something; the page's policy allows no expression of Playwright's own in it."""
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end, page.locator("body").inner_text()
+        page.wait_for_timeout(20)
+
+
+def rows(page: Any) -> list[str]:
+    """The ids of the tasks that are drawn."""
+    return [text.strip() for text in page.locator("#rows [role=option] > span:first-child").all_inner_texts()]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ViewServer]:
+    run = debated(tmp_path_factory.mktemp("view") / "first", tasks(130), rounds=1)
+    with served(run.directory.path / "run.sqlite") as found:
+        yield found
+
+
+def test_list_filter_and_debate_are_reached_by_keyboard_and_link(browser: Any, server: ViewServer) -> None:
+    with opened(browser, server) as page:
+        page.wait_for_selector("#facts dt")
+        assert "130 of 130 tasks are evaluated" in page.locator("#live").inner_text()
+        assert page.locator("h1").inner_text() == "first"
+        page.get_by_label("Search ids").fill("T11")
+        until(page, lambda: rows(page) == ["t11", *(f"t{n}" for n in range(110, 120))])
+        page.get_by_label("wrong (", exact=False).check()
+        until(page, lambda: 0 < len(rows(page)) < 11)
+        assert set(page.locator("#rows [role=option] > span:nth-child(6)").all_inner_texts()) == {"wrong"}
+        wrong = rows(page)
+        page.locator("#rows").focus()
+        page.keyboard.press("Enter")
+        page.wait_for_selector("#detail h2")
+        assert page.locator("#detail h2").inner_text() == wrong[0]
+        assert "people say" in page.locator("#detail").inner_text()
+        address = page.url
+        page.keyboard.press("Escape")
+        page.wait_for_selector("#list:not([hidden])")
+        assert page.evaluate("document.activeElement.id") == "rows"
+        page.goto(address)
+        page.reload()
+        page.wait_for_selector("#detail h2")
+        assert page.locator("#detail h2").inner_text() == wrong[0]
+
+
+def test_the_next_pages_come_as_the_list_is_gone_down(browser: Any, server: ViewServer) -> None:
+    with opened(browser, server) as page:
+        assert "the first 100" in page.locator("#count").inner_text()
+        page.locator("#rows").focus()
+        page.keyboard.press("End")
+        until(page, lambda: page.locator("#count").inner_text() == "130 tasks")
+        page.keyboard.press("End")
+        until(page, lambda: rows(page)[-1:] == ["t129"])
+        page.get_by_label("From task number").fill("121")
+        page.keyboard.press("Enter")
+        until(page, lambda: rows(page)[:1] == ["t120"])
+
+
+def test_content_that_would_run_stays_text(browser: Any, tmp_path: Path) -> None:
+    hostile = [
+        {"id": HOSTILE + str(n), "x": text, "candidates": [text, HOSTILE], "metadata": {"group": HOSTILE, "best": 0}}
+        for n, text in enumerate(TEXTS)
+    ]
+    run = debated(tmp_path / "<img src=x onerror=alert(1)>", hostile, rounds=1)
+    with served(run.directory.path / "run.sqlite") as server, opened(browser, server) as page:
+        for place in range(len(TEXTS)):
+            page.locator("#rows [role=option]").nth(place).click()
+            page.wait_for_selector("#detail h2")
+            assert page.evaluate("document.scripts.length") == 1
+            assert page.evaluate("document.images.length") == 0
+            page.keyboard.press("Escape")
+            page.wait_for_selector("#list:not([hidden])")
+        assert "taken" not in page.title()
+
+
+def test_axe_finds_nothing_serious(browser: Any, server: ViewServer) -> None:
+    axe = Path(required_module("axe_playwright_python").__file__).parent / "axe.min.js"
+    with opened(browser, server) as page:
+        page.wait_for_selector("#facts dt")
+        page.evaluate(axe.read_text(encoding="utf-8"))
+        found = page.evaluate("axe.run({runOnly: ['wcag2a', 'wcag2aa', 'wcag21aa']})")["violations"]
+        assert [each["id"] for each in found if each["impact"] in ("serious", "critical")] == []
