@@ -46,7 +46,8 @@ def view(
     open_store, first = _opened(place)
     signal.signal(signal.SIGTERM, as_interrupt)
     with Viewer(open_store, first) as viewer, ViewServer(viewer, host, port) as server:
-        say(f"{server.url}\nCtrl-C ends it")
+        say(server.url)
+        say("Ctrl-C ends it")
         if browser and _has_screen():
             webbrowser.open(server.url)
         with suppress(KeyboardInterrupt):

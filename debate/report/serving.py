@@ -107,5 +107,5 @@ class _Handler(BaseHTTPRequestHandler):
         self.close_connection = True
         self._send(code, json.dumps({"error": message or HTTPStatus(code).phrase}))
 
-    def log_message(self, *_: Any) -> None:
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name of the base class
         """Write nothing: the address holds the token."""

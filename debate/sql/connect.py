@@ -165,7 +165,8 @@ def connect_read_only(url: URL, field: str = "store") -> Engine:
     if (file := sqlite_file(url)) is None:
         raise ConfigError("a database in memory is gone with the process that made it", field=field, hint=_HINT)
     made = create_engine(url, creator=lambda: read_only(file), poolclass=NullPool)
-    event.listen(made, "begin", lambda connection: connection.exec_driver_sql("BEGIN"))
+    made = made.execution_options(**{READ_ONLY: True})
+    event.listen(made, "begin", _begin)
     return made
 
 

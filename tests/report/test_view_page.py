@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+import re
+import threading
 import time
 from collections.abc import Callable, Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from debate import DebateEvaluator, Engine, Task
+from debate.backends import Call, Scripted
+from debate.dataset.evalset import EvalSet
+from debate.errors import StoreError
+from debate.jobs.run import Run
 from debate.report.serving import ViewServer
+from debate.store import Store
+from debate.testing import SilentListener, reply_for
 from tests.report.pages import HOSTILE, TEXTS, debated, tasks
 from tests.report.test_view import served
 from tests.required import required_module
@@ -18,14 +30,19 @@ from tests.required import required_module
 READY = "html[data-ready]"
 
 
+def noted(told: list[str], key: str) -> Callable[[Any], None]:
+    """Adds an attribute of what it is called with."""
+    return lambda event: told.append(str(getattr(event, key)))
+
+
 @contextmanager
 def opened(browser: Any, server: ViewServer, address: str = "", **settings: Any) -> Generator[Any]:
     """The page, which must ask nobody but its server and have nothing to complain about."""
     context = browser.new_context(**settings)
     page, asked, said = context.new_page(), list[str](), list[str]()
-    page.on("request", lambda request: asked.append(request.url))
-    page.on("console", lambda message: said.append(message.text))
-    page.on("pageerror", lambda error: said.append(str(error)))
+    page.on("request", noted(asked, "url"))
+    page.on("console", noted(said, "text"))
+    page.on("pageerror", noted(said, "message"))
     page.goto(server.url + address)
     page.wait_for_selector(READY)
     page.wait_for_selector("#rows [role=option]")
@@ -92,6 +109,85 @@ def test_the_next_pages_come_as_the_list_is_gone_down(browser: Any, server: View
         page.get_by_label("From task number").fill("121")
         page.keyboard.press("Enter")
         until(page, lambda: rows(page)[:1] == ["t120"])
+
+
+@contextmanager
+def held_up(folder: Path, first: int, last: int) -> Generator[threading.Event]:
+    """A run whose tasks from `first` on have replies only once the event is set."""
+    gate = threading.Event()
+    folder.mkdir()
+    (folder / "tasks.jsonl").write_text("".join(json.dumps(task) + "\n" for task in tasks(last)))
+    job = Run(evalset=EvalSet(folder / "tasks.jsonl"), folder=folder, evaluator=DebateEvaluator("general", rounds=1))
+
+    async def reply(call: Call) -> str:
+        asked = re.search(r"Question (\d+)\?", str(call))
+        assert asked is not None
+        while int(asked[1]) >= first and not gate.is_set():
+            await asyncio.sleep(0.02)
+        return reply_for(call)
+
+    with ThreadPoolExecutor(1) as thread:
+        running = thread.submit(job.execute, {"scripted": Scripted(reply)}, SilentListener())
+        try:
+            yield gate
+        finally:
+            gate.set()
+            running.result()
+
+
+def evaluated(store: Path) -> int:
+    """How many evaluations a store holds, that may not be there yet."""
+    try:
+        with Store(store, read_only=True) as opened_store:
+            return sum(each.evaluated for each in opened_store.listed())
+    except StoreError:
+        return 0
+
+
+def test_a_run_under_way_is_followed_to_its_end(browser: Any, tmp_path: Path) -> None:
+    store = tmp_path / "run" / "run.sqlite"
+    with held_up(tmp_path / "run", 3, 6) as gate:
+        end = time.monotonic() + 60
+        while evaluated(store) < 3:
+            assert time.monotonic() < end
+            time.sleep(0.05)
+        with served(store) as server, opened(browser, server) as page:
+            assert rows(page) == ["t0", "t1", "t2"]
+            until(
+                page, lambda: "3 of 6 tasks are evaluated; 1 process works on it" in page.locator("#live").inner_text()
+            )
+            assert "alive" in page.locator("#processes").inner_text()
+            gate.set()
+            until(page, lambda: rows(page) == [f"t{n}" for n in range(6)])
+            until(page, lambda: "6 of 6 tasks are evaluated" in page.locator("#live").inner_text())
+            until(page, lambda: "ended" in page.locator("#processes").inner_text())
+
+
+def test_the_runs_of_a_store_are_chosen_below_the_figures(browser: Any, tmp_path: Path) -> None:
+    store = tmp_path / "s.sqlite"
+    for name, rounds in (("first", 1), ("second", 2)):
+        evaluate_in(store, name, rounds)
+    with served(store) as server, opened(browser, server) as page:
+        assert page.locator("h1").inner_text() == "second"
+        page.get_by_role("link", name="first", exact=True).click()
+        until(page, lambda: page.locator("h1").inner_text() == "first")
+        until(page, lambda: rows(page) == ["t0", "t1"])
+        page.locator("#row-0").click()
+        page.wait_for_selector("#detail h2")
+        assert "1 round;" in page.locator("#detail").inner_text()
+
+
+def evaluate_in(store: Path, name: str, rounds: int) -> None:
+    """Evaluate two tasks in a run of a store, from Python."""
+
+    def evaluate() -> None:
+        given = [Task(each["x"], each["candidates"], each["id"]) for each in tasks(2)]
+        evaluator = DebateEvaluator("general", rounds=rounds, convergence=None)
+        with Store(store) as opened_store, Engine(Scripted(reply_for), store=opened_store) as engine:
+            engine.evaluate_batch(given, evaluator, run=name)
+
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(evaluate).result()
 
 
 def test_content_that_would_run_stays_text(browser: Any, tmp_path: Path) -> None:
