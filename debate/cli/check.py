@@ -93,6 +93,7 @@ def _print_json(survey: Survey, found: Estimate | None, notes: Sequence[str]) ->
         "groups": dict(survey.groups.most_common()),
         "references": survey.references,
         "contexts": survey.contexts,
+        "components": survey.components,
         "notes": notes,
         "estimate": None if found is None else asdict(found),
     }
@@ -125,7 +126,8 @@ def _held(survey: Survey) -> Iterator[tuple[str, str]]:
     yield "labels", f"{survey.labeled:,} of {_of(survey.tasks, 'task')}{_in_kinds(survey.labels)}"
     if survey.groups:
         yield "groups", _listed(survey.groups)
-    for name, count in (("reference", survey.references), ("context", survey.contexts)):
+    parts = (("reference", survey.references), ("context", survey.contexts), ("own components", survey.components))
+    for name, count in parts:
         if count:
             yield name, f"in {count:,} of {_of(survey.tasks, 'task')}"
 
