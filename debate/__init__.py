@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from debate.evaluators.vote import VoteEvaluator
     from debate.loaded import load
     from debate.profiles import Component, Persona, Profile, load_profile
+    from debate.runtime.limits import Budget
     from debate.types import Candidate, Failure, Judgment, Price, Sampling, Scale, Task, Transcript, Turn, Usage
 
 __version__ = "0.1.0"
@@ -45,10 +46,12 @@ _MODULES = {
     "evaluators.vote": "VoteEvaluator",
     "loaded": "load",
     "profiles": "Component Persona Profile load_profile",
+    "runtime.limits": "Budget",
     "types": "Candidate Failure Judgment Price Sampling Scale Task Transcript Turn Usage",
 }
 _HOME = {name: f"debate.{module}" for module, names in _MODULES.items() for name in names.split()}
 __all__ = [
+    "Budget",
     "CallbackEvaluator",
     "Candidate",
     "Component",

@@ -10,30 +10,33 @@ from __future__ import annotations
 
 import asyncio
 import datetime
-import threading
+import weakref
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence, Sized
+from contextlib import aclosing, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from debate import bundled_judge
-from debate.backends.base import READOUT_HINT, ROLES_HINT, Backend, Call, close_all, start_all
+from debate.backends.base import READOUT_HINT, ROLES_HINT, THINKING_HINT, Backend, Call, start_all
 from debate.backends.cached import Cached, Replies
 from debate.concurrency.daemon_thread import in_daemon_thread
 from debate.config.names import GivenBackend, GivenEvaluator, NamedEvaluators, named_backends
-from debate.errors import BackendUnavailableError, ConfigError, EngineError, TaskError
+from debate.errors import BackendUnavailableError, BudgetExceededError, ConfigError, EngineError, TaskError
 from debate.evaluation import Evaluation
 from debate.evaluators.base import Evaluator, RunContext
 from debate.flow import Chat, Completion, Flow, Generate, Prompt, gather, generate
+from debate.runtime.home import Home, others_gone
 from debate.runtime.limits import Admission, Budget
+from debate.runtime.live_line import LiveLine
 from debate.runtime.loop_thread import LoopThread
+from debate.runtime.pools import Pool
 from debate.runtime.run_registry import InRun, Recorded, RunRegistry
-from debate.runtime.runner import HasRetriever, Observer, Retriever, Runner, TurnObserver, as_retriever
+from debate.runtime.runner import HasRetriever, Observer, Retriever, Runner, TurnObserver, Watch, as_retriever
 from debate.runtime.scheduler import EvaluationRequest, stream, unfinished_evaluation, with_unique_ids
 from debate.settings import check_value, names_what_was_meant
-from debate.types import Failure, Sampling, Task, Usage
+from debate.types import Candidate, Failure, Sampling, Task, Usage
 
 if TYPE_CHECKING:  # it loads SQLAlchemy
     from debate.store import Store
@@ -65,7 +68,9 @@ class Engine:
     and SystemExit are not failures: they end what the caller waits for, and reach the caller. What was finished by then
     has been yielded by a stream, and is recorded in the store where there is one.
 
-    An engine belongs to the process that used it first: one that was forked off needs an engine of its own.
+    An engine belongs to the process that used it first: one that was forked off needs an engine of its own. An engine
+    whose last reference is gone is closed. One that is made again for the same vLLM model with the same arguments takes
+    over what the first has loaded, once the first has nothing under way; the first would take it back when it is used.
 
     Raises:
         EngineError: from what waits while the engine is closed, from plain calls in the engine's own thread (a script
@@ -88,7 +93,7 @@ class Engine:
         budget: Budget | None = None,
         task_seconds: float | None = None,
     ) -> None:
-        self.backends = named_backends(backend)
+        self.backends = given = named_backends(backend)
         self._evaluators = NamedEvaluators(next(iter(self.backends.values())))
         if cache is not None:
             self.backends = {name: Cached(each, cache) for name, each in self.backends.items()}
@@ -104,26 +109,35 @@ class Engine:
         self._max_concurrency: int | None = check_value("max_concurrency", max_concurrency, int | None, ge=1)
         self.on_completion = on_completion
         self.on_turn = on_turn
-        self._thread: LoopThread | None = None
-        self._lock = threading.Lock()
-        self._parts: tuple[Runner, Admission] | None = None
-        self._starting = asyncio.Lock()
+        self._home: Home[tuple[Runner, Admission]] = Home(given, self._recording)
+        weakref.finalize(self, self._home.forget).atexit = False
+        self._home.move_in()
 
     @classmethod
     def open(cls, model: str | Path, *, seed: int = 0, max_concurrency: int | None = None, **engine_args: Any) -> Self:
         """An engine over vLLM in process, with arguments of vLLM's: `Engine.open("model", max_model_len=8192)`."""
         return cls(bundled_judge.backend(model, **engine_args), seed=seed, max_concurrency=max_concurrency)
 
-    def evaluate(self, task: Task, evaluator: GivenEvaluator = None, run: InRun = None) -> Evaluation:
-        """Evaluate one task and wait for it. `evaluator` and `run` as in `evaluate_batch`."""
-        return self._loop.run(self._evaluate(task, evaluator, run))
+    def evaluate(
+        self, task: Task, evaluator: GivenEvaluator = None, run: InRun = None, *, progress: bool = False
+    ) -> Evaluation:
+        """Evaluate one task and wait for it. `evaluator`, `run` and `progress` as in `evaluate_batch`."""
+        return self._loop.run(self._evaluate(task, evaluator, run, progress))
 
-    async def aevaluate(self, task: Task, evaluator: GivenEvaluator = None, run: InRun = None) -> Evaluation:
-        """Evaluate one task."""
-        return await self._loop.arun(self._evaluate(task, evaluator, run))
+    async def aevaluate(
+        self, task: Task, evaluator: GivenEvaluator = None, run: InRun = None, *, progress: bool = False
+    ) -> Evaluation:
+        """Evaluate one task, see `evaluate`."""
+        return await self._loop.arun(self._evaluate(task, evaluator, run, progress))
 
     def evaluate_batch(
-        self, tasks: Collection[Task], evaluator: GivenEvaluator | Sequence[GivenEvaluator] = None, run: InRun = None
+        self,
+        tasks: Collection[Task],
+        evaluator: GivenEvaluator | Sequence[GivenEvaluator] = None,
+        run: InRun = None,
+        *,
+        progress: bool = False,
+        budget: Budget | None = None,
     ) -> list[Evaluation]:
         """Evaluate all tasks side by side: one evaluation per task, in their order.
 
@@ -137,6 +151,10 @@ class Engine:
             run: name of the run in the engine's store that this is recorded in. Called again under the same name,
                 it asks only for what is not recorded; what is finished comes back as it was. None records under a new
                 name, one for each evaluator.
+            progress: whether a line on stderr, or in the notebook's cell, says how it goes on.
+            budget: what these tasks may use together, beside the engine's own budget. Calls under way when it is used
+                up still count. What is unfinished then comes back as failed, with the reason `budget` among its
+                `failures`, and is not recorded. One budget may be given to several calls.
 
         Raises:
             TaskError, ConfigError: for what is no list of tasks or no evaluator; for an id that was given twice.
@@ -145,18 +163,26 @@ class Engine:
             BudgetExceededError: when the engine's budget is used up; what was finished is recorded.
             KeyboardInterrupt, SystemExit: raised in a backend or a function; what was finished is recorded.
         """
-        return self._loop.run(self._batch(tasks, evaluator, run))
+        return self._loop.run(self._batch(tasks, evaluator, run, progress, budget))
 
     async def aevaluate_batch(
-        self, tasks: Collection[Task], evaluator: GivenEvaluator | Sequence[GivenEvaluator] = None, run: InRun = None
+        self,
+        tasks: Collection[Task],
+        evaluator: GivenEvaluator | Sequence[GivenEvaluator] = None,
+        run: InRun = None,
+        *,
+        progress: bool = False,
+        budget: Budget | None = None,
     ) -> list[Evaluation]:
         """Evaluate all tasks side by side, see `evaluate_batch`."""
-        return await self._loop.arun(self._batch(tasks, evaluator, run))
+        return await self._loop.arun(self._batch(tasks, evaluator, run, progress, budget))
 
     def iter_evaluate(
-        self, tasks: Iterable[Task], evaluator: GivenEvaluator = None, run: InRun = None
+        self, tasks: Iterable[Task], evaluator: GivenEvaluator = None, run: InRun = None, *, progress: bool = False
     ) -> Iterator[Evaluation]:
-        """Evaluations as they finish. Tasks are read no faster than they are evaluated. `run` as in `evaluate_batch`.
+        """Evaluations as they finish. Tasks are read no faster than they are evaluated.
+
+        `run` and `progress` as in `evaluate_batch`.
 
         Raises:
             BackendUnavailableError, StoreError, BudgetExceededError, RunMismatchError:
@@ -165,7 +191,7 @@ class Engine:
             KeyboardInterrupt, SystemExit: raised in a backend, a function or `tasks`; what was finished has been
                 yielded and is recorded. Other errors of `tasks` are raised in the same way.
         """
-        finishing, loop = self._stream(tasks, evaluator, run), self._loop
+        finishing, loop = self._stream(tasks, evaluator, run, progress), self._loop
         try:
             while (item := loop.run(_next(finishing))) is not None:
                 yield item[1]
@@ -173,15 +199,72 @@ class Engine:
             loop.finish(finishing)
 
     async def astream(
-        self, tasks: Iterable[Task], evaluator: GivenEvaluator = None, run: InRun = None
+        self, tasks: Iterable[Task], evaluator: GivenEvaluator = None, run: InRun = None, *, progress: bool = False
     ) -> AsyncIterator[Evaluation]:
         """Evaluations as they finish, see `iter_evaluate`."""
-        finishing, loop = self._stream(tasks, evaluator, run), self._loop
+        finishing, loop = self._stream(tasks, evaluator, run, progress), self._loop
         try:
             while (item := await loop.arun(_next(finishing))) is not None:
                 yield item[1]
         finally:
             await loop.afinish(finishing)
+
+    def evaluate_pool(
+        self,
+        x: str | Task,
+        candidates: Iterable[str | Candidate] = (),
+        evaluator: GivenEvaluator = None,
+        run: InRun = None,
+        *,
+        group: int = 8,
+        anchors: int = 2,
+        progress: bool = False,
+        budget: Budget | None = None,
+    ) -> Evaluation:
+        """Evaluate more candidates than one debate can hold, in groups, and rank them all.
+
+        The groups are drawn by the engine's seed and evaluated side by side; all of them hold the same `anchors`, by
+        which the scores of strict and of mild groups become comparable: each candidate has its score less its group's
+        offset, by least squares over all groups, see `debate.scoring.pools.align_groups`. Where these leave the scale,
+        all are moved, or pressed together, by as little as brings them back, which keeps their order. A pool of at most
+        `group` candidates is a single evaluation.
+
+        Args:
+            x: the input, or a task with its candidates.
+            candidates: any number, where `x` is a text.
+            evaluator: of every group, as in `evaluate_batch`.
+            run: as in `evaluate_batch`; every group is a task of the run, `ID/group-1` and so on.
+            group: most candidates in a group, its anchors among them. `n` candidates take
+                `ceil((n - anchors) / (group - anchors))` evaluations.
+            anchors: how many candidates all groups share; more make the offsets surer, and cost more.
+            progress: as in `evaluate_batch`; it counts groups.
+            budget: as in `evaluate_batch`; candidates of unfinished groups are unscored.
+
+        Returns:
+            An evaluation of all candidates called `pool`. `members` are the evaluations of the groups, `details` has
+            the `groups` and their `offsets`. A candidate without a score, and one of a group that shares no scored
+            candidate with the others, has NaN.
+
+        Raises:
+            ConfigError: for groups without room beside the anchors; and as `evaluate_batch`.
+        """
+        return self._loop.run(self._pool(_as_task(x, candidates), evaluator, run, group, anchors, progress, budget))
+
+    async def aevaluate_pool(
+        self,
+        x: str | Task,
+        candidates: Iterable[str | Candidate] = (),
+        evaluator: GivenEvaluator = None,
+        run: InRun = None,
+        *,
+        group: int = 8,
+        anchors: int = 2,
+        progress: bool = False,
+        budget: Budget | None = None,
+    ) -> Evaluation:
+        """Evaluate more candidates than one debate can hold, see `evaluate_pool`."""
+        task = _as_task(x, candidates)
+        return await self._loop.arun(self._pool(task, evaluator, run, group, anchors, progress, budget))
 
     def generate(
         self,
@@ -242,18 +325,7 @@ class Engine:
         Whoever waits for an evaluation, or goes on with a stream, gets an `EngineError`. The engine can be used again;
         it then loads anew.
         """
-        with self._lock:
-            thread = self._thread
-            if thread is not None and thread.is_foreign:
-                return  # all of it belongs to the process that this one was forked from
-            if thread is not None and thread.is_current:
-                raise EngineError("the engine cannot be closed from within: its own thread would wait for itself")
-            self._thread, self._parts, self._starting = None, None, asyncio.Lock()
-        try:
-            if thread is not None:
-                thread.close(partial(close_all, self.backends.values()))
-        finally:
-            self._recording.close()
+        self._home.close()
 
     def __enter__(self) -> Self:
         return self
@@ -269,76 +341,101 @@ class Engine:
 
     @property
     def _loop(self) -> LoopThread:
-        if (thread := self._thread) is not None:
-            return thread
-        with self._lock:
-            if self._thread is None:
-                self._thread = LoopThread("debate-engine")
-            return self._thread
+        return self._home.thread
 
-    async def _started(self) -> tuple[Runner, Admission]:
+    async def _started(self, line: LiveLine | None = None) -> tuple[Runner, Admission]:
         """The parts that need a started backend. Runs on the engine's loop, as everything below does."""
-        if self._thread is None or not self._thread.is_current:
+        if not self._home.is_here:
             raise EngineError("the engine was closed before this began")
-        async with self._starting:
-            if self._parts is None:
+        with nullcontext() if line is None or self._home.parts else line.loading(", ".join(self.backends)):
+            return await self._loaded()
+
+    async def _loaded(self) -> tuple[Runner, Admission]:
+        async with self._home.starting:
+            if self._home.parts is None:
+                await others_gone()
                 await start_all(self.backends.values())
                 admission = Admission.to(next(iter(self.backends.values())).capacity, self._max_concurrency)
                 runner = Runner(
                     self.backends,
                     self.run_context,
                     memory=self._memory,
-                    observe=partial(self._observe, admission),
+                    observe=partial(_observe, weakref.ref(self), admission),
                     on_turn=self.on_turn,
                     budget=self._budget,
                     task_seconds=self._task_seconds,
                 )
-                self._parts = (runner, admission)
-            return self._parts
-
-    def _observe(self, admission: Admission, call: Call, completion: Completion) -> None:
-        usage, characters = completion.usage, sum(map(len, call.prompt.texts))
-        if call.read_out is None or not call.read_out.continuations:  # what decodes no reply tells no reply's length
-            admission.observe(characters, usage.prompt_tokens, usage.completion_tokens)
-        if self.on_completion is not None:
-            self.on_completion(call, completion)
+                self._home.parts = (runner, admission)
+            return self._home.parts
 
     async def _drive(self, flow: Flow[T]) -> T:
         runner, _ = await self._started()
         return await runner.drive(flow)
 
-    async def _evaluate(self, task: Task, evaluator: GivenEvaluator, run: InRun) -> Evaluation:
+    async def _evaluate(self, task: Task, evaluator: GivenEvaluator, run: InRun, progress: bool) -> Evaluation:
         _check_task(task)
-        (job,) = await self._jobs([task], evaluator, run)
-        runner, admission = await self._started()
-        [evaluation] = [each async for _, each in stream(runner, admission, [job])]
-        return evaluation
+        async with LiveLine(1, is_shown=progress) as line:
+            (job,) = await self._jobs([task], evaluator, run, Watch(answered=line.answered))
+            runner, admission = await self._started(line)
+            [evaluation] = [line.finished(each) async for _, each in stream(runner, admission, [job])]
+            return evaluation
 
     async def _batch(
-        self, tasks: Collection[Task], evaluator: GivenEvaluator | Sequence[GivenEvaluator], run: InRun
+        self,
+        tasks: Collection[Task],
+        evaluator: GivenEvaluator | Sequence[GivenEvaluator],
+        run: InRun,
+        progress: bool,
+        budget: Budget | None,
     ) -> list[Evaluation]:
-        jobs = await self._jobs(tasks, evaluator, run)
-        runner, admission = await self._started()
-        done: dict[int, Evaluation] = {}
-        try:
-            async for position, evaluation in stream(runner, admission, jobs):
-                done[position] = evaluation
-        except BackendUnavailableError as death:
-            for job in jobs:
-                done.setdefault(job.position, unfinished_evaluation(death, job))
-        return [done[position] for position in range(len(jobs))]
+        check_value("budget", budget, Budget | None)
+        _check_tasks(tasks, Collection)
+        async with LiveLine(len(tasks), is_shown=progress) as line:
+            jobs = await self._jobs(tasks, evaluator, run, Watch(budget, line.answered))
+            runner, admission = await self._started(line)
+            done: dict[int, Evaluation] = {}
+            try:
+                async for position, evaluation in stream(runner, admission, jobs):
+                    done[position] = line.finished(evaluation)
+            except (BackendUnavailableError, BudgetExceededError) as end:
+                if isinstance(end, BudgetExceededError) and (budget is None or end.budget is not budget):
+                    raise  # the engine's own
+                for job in jobs:
+                    if job.position not in done:
+                        done[job.position] = line.finished(unfinished_evaluation(end, job))
+            return [done[position] for position in range(len(jobs))]
+
+    async def _pool(
+        self,
+        task: Task,
+        evaluator: GivenEvaluator,
+        run: InRun,
+        group: int,
+        anchors: int,
+        progress: bool,
+        budget: Budget | None,
+    ) -> Evaluation:
+        (found,) = self.check(evaluator)
+        pool = Pool.plan(task, group, anchors, self.run_context.seed)
+        return pool.joined(await self._batch(pool.tasks, found, run, progress, budget), found, self.run_context)
 
     async def _jobs(
-        self, tasks: Collection[Task], evaluator: GivenEvaluator | Sequence[GivenEvaluator], run: InRun
+        self,
+        tasks: Collection[Task],
+        evaluator: GivenEvaluator | Sequence[GivenEvaluator],
+        run: InRun,
+        watch: Watch,
     ) -> list[EvaluationRequest]:
-        _check_tasks(tasks, Collection)
         evaluators = self._one_each(evaluator, len(tasks))
         if len(evaluators) != len(tasks):
             raise ConfigError(f"{len(tasks)} tasks and {len(evaluators)} evaluators do not pair up", field="evaluator")
         named = list(with_unique_ids(tasks))
         records = await self._records(run, evaluators)
         pairs = zip(named, evaluators, strict=True)
-        return [EvaluationRequest(position, task, own, *records[id(own)]) for position, (task, own) in enumerate(pairs)]
+        return [
+            EvaluationRequest(position, task, own, *records[id(own)], watch)
+            for position, (task, own) in enumerate(pairs)
+        ]
 
     def _one_each(self, evaluator: GivenEvaluator | Sequence[GivenEvaluator], n: int) -> list[Evaluator]:
         """The evaluators of n tasks, where one was given for all, or one for each."""
@@ -347,21 +444,29 @@ class Engine:
         return self.check(evaluator) * n
 
     async def _stream(
-        self, tasks: Iterable[Task], evaluator: GivenEvaluator, run: InRun
+        self, tasks: Iterable[Task], evaluator: GivenEvaluator, run: InRun, progress: bool
     ) -> AsyncGenerator[tuple[int, Evaluation]]:
         _check_tasks(tasks, Iterable)
         (found,) = self.check(evaluator)
         recorded = (await self._records(run, [found]))[id(found)]
-        runner, admission = await self._started()
-        # The tasks of a held run have unique ids already, and may be too many to hold all ids.
-        named = with_unique_ids(tasks) if run is None or isinstance(run, str) else tasks
-        jobs = (EvaluationRequest(position, task, found, *recorded) for position, task in enumerate(named))
-        # Closed here and now when the caller stops early; otherwise the garbage collector would do it some time.
-        async with aclosing(stream(runner, admission, jobs)) as finishing:
-            async for item in finishing:
-                yield item
+        total = len(tasks) if isinstance(tasks, Sized) else None
+        self._home.streams += 1
+        try:
+            async with LiveLine(total, is_shown=progress) as line:
+                runner, admission = await self._started(line)
+                # The tasks of a held run have unique ids already, and may be too many to hold all ids.
+                named = with_unique_ids(tasks) if run is None or isinstance(run, str) else tasks
+                watch = Watch(answered=line.answered)
+                jobs = (EvaluationRequest(n, task, found, *recorded, watch) for n, task in enumerate(named))
+                # Closed here and now when the caller stops early; otherwise the garbage collector would, some time.
+                async with aclosing(stream(runner, admission, jobs)) as finishing:
+                    async for position, evaluation in finishing:
+                        yield position, line.finished(evaluation)
+        finally:
+            self._home.streams -= 1
 
     async def _records(self, run: InRun, evaluators: Sequence[Evaluator]) -> dict[int, Recorded]:
+        await others_gone()  # they may hold the run
         return await in_daemon_thread(partial(self._recording.records, run, evaluators), "debate-records")
 
     def check(self, *evaluators: GivenEvaluator) -> list[Evaluator]:
@@ -370,7 +475,7 @@ class Engine:
         Raises:
             ConfigError: for what is no evaluator and names none, or one that asks for a model for which there is no
                 backend, asks a chat model with messages of other roles than a chat's, or reads labels out of a backend
-                that gives no probabilities.
+                that gives no probabilities, or that would first have to think.
         """
         found = [self._evaluators.find(each) for each in evaluators]
         for evaluator in {id(evaluator): evaluator for evaluator in found}.values():
@@ -385,15 +490,31 @@ class Engine:
                 if getattr(backend := self._backend(name), "is_chat", False):
                     problem = f"{evaluator.name} has a judge with roles of its own, and {backend.model} is a chat model"
                     raise ConfigError(problem, field="backend", hint=ROLES_HINT)
-            for name in getattr(evaluator, "read_models", ()):
-                if not getattr(backend := self._backend(name), "reads_labels", False):
-                    problem = f"the backend of {backend.model} gives no probabilities, which {evaluator.name} reads out"
-                    raise ConfigError(problem, field="readout", hint=READOUT_HINT)
+            self._check_read_outs(evaluator)
         return found
+
+    def _check_read_outs(self, evaluator: Evaluator) -> None:
+        for name in getattr(evaluator, "read_models", ()):
+            if not getattr(backend := self._backend(name), "reads_labels", False):
+                problem = f"the backend of {backend.model} gives no probabilities, which {evaluator.name} reads out"
+                raise ConfigError(problem, field="readout", hint=READOUT_HINT)
+        for name in getattr(evaluator, "continued_models", ()):
+            if getattr(backend := self._backend(name), "thinks", False):
+                problem = f"{backend.model} is to think, and {evaluator.name} would read labels out without a thought"
+                raise ConfigError(problem, field="readout", hint=THINKING_HINT)
 
     def _backend(self, name: str | None) -> Backend:
         """The backend of a model; None is the run's own."""
         return self.backends[name or next(iter(self.backends))]
+
+
+def _observe(engine: weakref.ref[Engine], admission: Admission, call: Call, completion: Completion) -> None:
+    """Learn from a reply, and show it. Holds no engine: what its runner holds would never be forgotten."""
+    usage, characters = completion.usage, sum(map(len, call.prompt.texts))
+    if call.read_out is None or not call.read_out.continuations:  # what decodes no reply tells no reply's length
+        admission.observe(characters, usage.prompt_tokens, usage.completion_tokens - usage.thinking_tokens)
+    if (its := engine()) is not None and its.on_completion is not None:
+        its.on_completion(call, completion)
 
 
 def _check_task(task: object) -> None:
@@ -402,6 +523,10 @@ def _check_task(task: object) -> None:
         is_list = isinstance(task, Iterable) and not isinstance(task, str | Mapping)
         hint = "`evaluate_batch` takes several tasks" if is_list else _TASK_HINT
         raise TaskError(f"must be a Task, got {type(cast('object', task)).__name__}", field="task", hint=hint)
+
+
+def _as_task(x: str | Task, candidates: Iterable[str | Candidate]) -> Task:
+    return x if isinstance(x, Task) else Task(x, candidates)
 
 
 def _check_tasks(tasks: object, kind: type[Any]) -> None:

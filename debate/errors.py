@@ -140,7 +140,14 @@ class RunLockedError(DebateError):
 
 
 class BudgetExceededError(DebateError):
-    """The run has used the tokens, the money or the seconds that it was given."""
+    """The run, or the call, has used the tokens, the money or the seconds that it was given.
+
+    `budget` is the one that says so.
+    """
+
+    def __init__(self, message: str, *, hint: str | None = None, budget: object = None) -> None:
+        super().__init__(message, hint=hint)
+        self.budget = budget
 
 
 ENDS_A_RUN = (BackendUnavailableError, StoreError, BudgetExceededError, RunMismatchError)

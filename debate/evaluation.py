@@ -542,6 +542,8 @@ def _spoken(turn: Turn, components: Sequence[str], before: _Before) -> str:
     overall = before.told(turn.agent, None, _renumber(turn.overall, turn.labels))
     lines = [f"{turn.agent} (round {turn.round + 1}): {overall}".rstrip()]
     for j, comment in enumerate(turn.comments):
+        if j not in turn.labels.values():
+            continue  # the agent did not see it
         marks = ", ".join(f"{name} {_mark(turn, j, k)}" for k, name in enumerate(components))
         told = before.told(turn.agent, j, _renumber(comment, turn.labels))
         lines.append(f"- Candidate {j + 1}: {told}" + (f" ({marks})" if marks else ""))

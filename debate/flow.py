@@ -258,6 +258,13 @@ class Completion:
     """Whether it was read from a cache of replies; its usage is that of the call which made it."""
     failure: Failure | None = None
     """Why there is no text, in what `Engine.generate` returns; a flow gets the `Failure` itself."""
+    thinking: str = ""
+    """What the model thought before it replied, where it says so; no part of `text`."""
+
+    @property
+    def is_cut_in_thinking(self) -> bool:
+        """Whether the length limit came before the end of the thinking, so that there is no reply."""
+        return self.finish_reason == "length" and bool(self.thinking) and not self.text.strip()
 
 
 MemoryKind = Literal["episodic", "semantic", "reflection"]
@@ -434,6 +441,8 @@ class Parsed(Generic[T]):
     """See `Completion.escaped_special_tokens`."""
     distributions: tuple[LabelDistribution, ...] = ()
     """See `Completion.distributions`."""
+    thinking: str = ""
+    """What the model thought before the reply that was read."""
 
 
 def generate_parsed(
@@ -459,12 +468,13 @@ def generate_parsed(
             return Parsed(None, failure=answer, invalid_replies=tuple(invalid_replies), tokens=tokens)
         tokens += answer.usage.total_tokens
         try:
+            _refuse_cut_thinking(answer)
             value = read(answer)
             if request.schema is not None and "{" in request.prompt.texts[1]:
                 refuse_quotation(answer.text, request.prompt.contents)
         except ReplyError as unreadable:
             error = unreadable
-            invalid_replies.append(InvalidReply(answer.text, unreadable.reason, unreadable.message))
+            invalid_replies.append(InvalidReply(answer.text, unreadable.reason, unreadable.message, answer.thinking))
             continue
         return Parsed(
             value,
@@ -473,8 +483,31 @@ def generate_parsed(
             tokens=tokens,
             escaped_special_tokens=answer.escaped_special_tokens,
             distributions=answer.distributions,
+            thinking=answer.thinking,
         )
     assert error is not None and answer is not None
-    message = f"no readable reply in {len(invalid_replies)} tries: {error.message}"
-    failure = Failure("unreadable_reply", message, call=answer.call)
+    failure = _unreadable(error, answer, len(invalid_replies))
     return Parsed(None, failure=failure, invalid_replies=tuple(invalid_replies), tokens=tokens)
+
+
+THINKING_CUT = "thinking_cut_off"
+"""Reason of a reply whose thinking came to the length limit, and of the failure when it did so in the last try."""
+
+
+def _refuse_cut_thinking(answer: Completion) -> None:
+    """Refuse a reply that has no more than the beginning of its thinking."""
+    if answer.is_cut_in_thinking:
+        problem = "Your thinking came to the length limit before your reply began; think less, and then reply."
+        raise ReplyError(THINKING_CUT, problem)
+
+
+def _unreadable(error: ReplyError, answer: Completion, tries: int) -> Failure:
+    """The failure of a call whose last reply could not be read either."""
+    if error.reason != THINKING_CUT:
+        message = f"no readable reply in {tries} tries: {error.message}"
+        return Failure("unreadable_reply", message, call=answer.call)
+    message = (
+        f"no reply in {tries} tries: the thinking did not end within {answer.usage.completion_tokens:,} tokens; give "
+        "it more with thinking_tokens (--thinking-tokens)"
+    )
+    return Failure(THINKING_CUT, message, call=answer.call)

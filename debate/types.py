@@ -75,7 +75,7 @@ class OmitsEmpty:
 
 
 def _is_empty(value: Any) -> bool:
-    return value is None or (isinstance(value, tuple) and not value)
+    return value is None or (isinstance(value, tuple | str | int) and not value)
 
 
 FloatArray = Annotated[NDArray[np.float64], _Lists]
@@ -434,16 +434,19 @@ def _content_id(
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(OmitsEmpty):
     """What was asked of the model, in tokens and calls. Adds with `+`."""
 
     __pydantic_config__ = FORBID_UNKNOWN
+    omitted = ("thinking_tokens",)
 
     prompt_tokens: int = 0
     cached_tokens: int = 0
     """Prompt tokens that were read from the prefix cache."""
     completion_tokens: int = 0
     calls: int = 0
+    thinking_tokens: int = 0
+    """Completion tokens in which the model thought before its reply, where that is known."""
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(
@@ -451,6 +454,7 @@ class Usage:
             self.cached_tokens + other.cached_tokens,
             self.completion_tokens + other.completion_tokens,
             self.calls + other.calls,
+            self.thinking_tokens + other.thinking_tokens,
         )
 
     @property
@@ -522,14 +526,17 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
-class InvalidReply:
+class InvalidReply(OmitsEmpty):
     """A reply that could not be read, kept whole, with why."""
 
     __pydantic_config__ = FORBID_UNKNOWN
+    omitted = ("thinking",)
 
     text: str
     reason: str
     message: str
+    thinking: str = ""
+    """What the model thought before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -553,7 +560,7 @@ class Judgment(OmitsEmpty):
     """One reply of a judge outside a debate: on one candidate or one of its steps, or a ballot on several."""
 
     __pydantic_config__ = FORBID_UNKNOWN
-    omitted = ("distribution",)
+    omitted = ("distribution", "thinking")
 
     candidates: tuple[int, ...]
     """Indices of those it is about, in the order shown."""
@@ -569,6 +576,8 @@ class Judgment(OmitsEmpty):
     """A ballot's candidates, best first; a choice is a ranking of one, and no preference of none."""
     text: str = ""
     """The reply, raw."""
+    thinking: str = ""
+    """What the model thought before it; no other prompt and no feedback shows it."""
     distribution: LabelDistribution | None = None
     """Of the value, where it was read out."""
     failure: Failure | None = None
@@ -600,7 +609,7 @@ class Turn(OmitsEmpty):
     """What one agent said in one round. All arrays follow the task's own candidate order, whatever was shown."""
 
     __pydantic_config__ = FORBID_UNKNOWN
-    omitted = ("distributions",)
+    omitted = ("distributions", "thinking")
 
     round: int
     """From 0."""
@@ -614,6 +623,8 @@ class Turn(OmitsEmpty):
     overall: str = ""
     comments: tuple[str, ...] = ()
     """One per candidate; empty when no reply could be read. A turn whose scores could not be read out has them."""
+    thinking: str = ""
+    """What the model thought before the reply that was read; no other prompt and no feedback shows it."""
     failure: Failure | None = None
     invalid_replies: tuple[InvalidReply, ...] = ()
     """Replies that could not be read, before this one or until the tries ran out."""

@@ -12,6 +12,13 @@ CHAT_TEMPLATE = (
 )
 
 
+THINKING_MARKS = ("<think>", "</think>")
+THINKING_TEMPLATE = CHAT_TEMPLATE.removesuffix("{% endif %}") + (
+    "<think>\n{% if enable_thinking is defined and not enable_thinking %}\n</think>\n\n{% endif %}{% endif %}"
+)
+"""Of a model that thinks unless it is told not to, as DeepSeek's and Qwen's templates have it."""
+
+
 def train_byte_level(texts: Iterable[str], vocabulary: int, pre_tokenizer: Any, marks: Sequence[str] = ()) -> Any:
     """A tokenizer of transformers whose control tokens are the chat template's and `marks`."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers

@@ -13,22 +13,25 @@ import json
 from pathlib import Path
 from typing import Any
 
-from byte_level import train_byte_level
+from byte_level import THINKING_MARKS, THINKING_TEMPLATE, train_byte_level
 
 from debate.bundled_judge import demo_tasks
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
 
-def make_tiny_model(folder: Path, *, context_length: int = 32768, seed: int = 0) -> Path:
-    """Write the model to `folder` unless it is there already."""
+def make_tiny_model(folder: Path, *, context_length: int = 32768, seed: int = 0, thinks: bool = False) -> Path:
+    """Write the model to `folder` unless it is there already.
+
+    thinks: whether its chat template opens a think block, as that of a reasoning model.
+    """
     if (folder / "model.safetensors").is_file():
         return folder
     import torch
     from transformers import LlamaConfig, LlamaForCausalLM
 
     torch.manual_seed(seed)  # pyright: ignore[reportUnknownMemberType]
-    tokenizer = _tokenizer()
+    tokenizer = _tokenizer(thinks=thinks)
     config = LlamaConfig(
         vocab_size=len(tokenizer),
         hidden_size=128,
@@ -48,11 +51,15 @@ def make_tiny_model(folder: Path, *, context_length: int = 32768, seed: int = 0)
     return folder
 
 
-def _tokenizer() -> Any:
+def _tokenizer(*, thinks: bool) -> Any:
     """Byte-level BPE, trained on the project's own templates, personas and tasks."""
     from tokenizers import pre_tokenizers
 
-    return train_byte_level(_corpus(), 2048, pre_tokenizers.ByteLevel(add_prefix_space=False))
+    marks = THINKING_MARKS if thinks else ()
+    tokenizer = train_byte_level(_corpus(), 2048, pre_tokenizers.ByteLevel(add_prefix_space=False), marks)
+    if thinks:
+        tokenizer.chat_template = THINKING_TEMPLATE
+    return tokenizer
 
 
 def _corpus() -> list[str]:
@@ -71,5 +78,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--context-length", type=int, default=32768)
+    parser.add_argument("--thinks", action="store_true", help="with a think block in its chat template")
     arguments = parser.parse_args()
-    print(make_tiny_model(arguments.folder, context_length=arguments.context_length))
+    print(make_tiny_model(arguments.folder, context_length=arguments.context_length, thinks=arguments.thinks))

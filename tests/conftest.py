@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 from benchmarks.debates import EngineStats
@@ -18,7 +19,7 @@ from tests.required import required, required_module
 from tests.scripts_loader import REPOSITORY, load_script
 
 # What a small machine's two cores do in a reasonable time: short prompts, a small cache.
-ENGINE_ARGS = {
+ENGINE_ARGS: dict[str, Any] = {
     "dtype": "bfloat16",
     "enforce_eager": True,
     "max_model_len": 16384,
@@ -34,7 +35,7 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-NEED_VLLM = {"tiny_model", "vllm_engine", "judge_backend", "judge_engine"}
+NEED_VLLM = {"tiny_model", "tiny_thinking_model", "vllm_engine", "judge_backend", "judge_engine"}
 """Fixtures that need vLLM, or torch to write a model's weights: a test with one of them is marked `vllm`."""
 
 
@@ -57,6 +58,16 @@ def tiny_model() -> Path:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return script.make_tiny_model(REPOSITORY / ".cache" / "tiny-model")
+
+
+@pytest.fixture(scope="session")
+def tiny_thinking_model() -> Path:
+    """The same with a think block in its chat template."""
+    required_module("torch")
+    script = load_script("make_tiny_model")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return script.make_tiny_model(REPOSITORY / ".cache" / "tiny-thinking-model", thinks=True)
 
 
 @pytest.fixture(scope="session")

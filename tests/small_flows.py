@@ -157,6 +157,38 @@ class Startable(Scripted):
         self.events.append("aclose")
 
 
+class Loadable(Startable):
+    """A scripted backend that counts its loads and may be taken over."""
+
+    def __init__(self, fn: Any = reply_for, *, model: str = "scripted", size: int = 1) -> None:
+        super().__init__(fn, model=model)
+        self.size = size
+        self.is_loaded = False
+        self.loop: asyncio.AbstractEventLoop | None = None
+
+    async def start(self) -> None:
+        if not self.is_loaded:
+            await super().start()
+            self.is_loaded, self.loop = True, asyncio.get_running_loop()
+
+    async def aclose(self) -> None:
+        if self.is_loaded:
+            await super().aclose()
+            self.is_loaded = False
+
+    async def generate(self, call: Call) -> Any:
+        assert self.is_loaded
+        assert asyncio.get_running_loop() is self.loop, "what is loaded belongs to one loop"
+        return await super().generate(call)
+
+    def is_equal(self, other: object) -> bool:
+        return isinstance(other, Loadable) and (self.model, self.size) == (other.model, other.size)
+
+    def take_over(self, other: Any) -> None:
+        if other is not self:
+            self.is_loaded, self.loop, other.is_loaded = other.is_loaded, other.loop, False
+
+
 def plain(evaluation: Evaluation) -> dict[str, Any]:
     """What must be the same when an evaluation is repeated: all but the seconds, its own and its members'."""
     return _without_seconds(evaluation.to_dict())

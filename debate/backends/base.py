@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, cast, runtime_checkable
 
 from debate.errors import CallError, ConfigError
 from debate.flow import Call, Completion, Messages, Prompt
 
 ROLES_HINT = "a value model is asked with --backend value_server, a reward model with --backend reward_model"
+THINKING_HINT = "take readout='expected' or 'reply' and in a debate silent_readouts=False, or thinking=off"
 READOUT_HINT = "take readout='reply', and in a debate silent_readouts=False"
 
 
@@ -23,6 +24,8 @@ class Capacity:
     """Tokens its KV cache holds; None when unknown."""
     context_length: int | None = None
     """Most tokens one request may have, prompt and reply together."""
+    thinking_tokens: int = 0
+    """Tokens that a reply may have for thinking, besides those that a call allows."""
 
 
 class Backend(Protocol):
@@ -30,7 +33,9 @@ class Backend(Protocol):
 
     `generate` raises `CallError` when this call failed for good and `BackendUnavailableError` when nothing more can be
     asked; cancelling it frees whatever it holds. One that sends a chat's messages alone says so by `is_chat = True`;
-    one that answers `Call.read_out` with distributions, by `reads_labels = True`.
+    one that answers `Call.read_out` with distributions, by `reads_labels = True`; one that is set to think before each
+    reply, by `thinks = True`. Settings of a backend that shape its replies stand in `reply_settings`, as plain data:
+    they are a part of every call's hash and of a run's identity, and empty where everything is as it is by default.
     """
 
     @property
@@ -56,6 +61,22 @@ class Backend(Protocol):
         ...
 
 
+@runtime_checkable
+class Transferable(Protocol):
+    """A backend that is costly to start, and that may take over what another of its kind has loaded.
+
+    A cell of a notebook that is run again makes its engine again; the model then stays loaded, once.
+    """
+
+    def is_equal(self, other: object) -> bool:
+        """Whether the other would load exactly the same."""
+        ...
+
+    def take_over(self, other: Any) -> None:
+        """Have what an equal backend has loaded, which then has nothing loaded. Nothing of it may be under way."""
+        ...
+
+
 def check_is_chat(prompt: Prompt, model: str) -> None:
     """Refuse messages with roles of their own, which a chat model does not know.
 
@@ -65,6 +86,18 @@ def check_is_chat(prompt: Prompt, model: str) -> None:
     if isinstance(prompt, Messages):
         problem = f"{model} is a chat model, and knows no role {prompt.roles[-1]!r}"
         raise CallError("not_a_chat", problem, hint=ROLES_HINT)
+
+
+def reply_settings(backend: Backend) -> Mapping[str, Any]:
+    """The settings of a backend that shape its replies; empty for one that has none."""
+    return getattr(backend, "reply_settings", {})
+
+
+def models_identity(backends: Mapping[str, Backend]) -> dict[str, Any]:
+    """What makes models the same, for a run's identity: their names, and settings that shape their replies."""
+    settings = {name: dict(found) for name, backend in backends.items() if (found := reply_settings(backend))}
+    models = {name: backend.model for name, backend in backends.items()}
+    return {"models": models, **({"model_settings": settings} if settings else {})}
 
 
 def backends_by_name(given: Backend | Mapping[str, Backend]) -> dict[str, Backend]:

@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import replace
 from typing import Protocol
 
-from debate.backends.base import Backend, Call, Capacity
+from debate.backends.base import Backend, Call, Capacity, reply_settings
 from debate.concurrency.exits import is_being_cancelled
 from debate.flow import Completion
 from debate.hashing import digest
@@ -35,6 +35,8 @@ class Cached:
         self.model = backend.model
         self.is_chat = getattr(backend, "is_chat", False)
         self.reads_labels = getattr(backend, "reads_labels", False)
+        self.thinks = getattr(backend, "thinks", False)
+        self.reply_settings = reply_settings(backend)
         self.start, self.aclose = backend.start, backend.aclose
         self._backend = backend
         self._replies = replies
@@ -71,5 +73,6 @@ class Cached:
         if (kept := await self._replies.get(key)) is not None:
             return kept
         completion = await self._backend.generate(call)
-        await self._replies.put(key, self.model, completion)
+        if not completion.is_cut_in_thinking:  # with more tokens for it there is a reply
+            await self._replies.put(key, self.model, completion)
         return completion

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from debate.cli.live import Shown
     from debate.config.settings import RunSettings
     from debate.engine import Engine
+    from debate.runtime.limits import Budget
     from debate.types import Task
 
 _OF_RUNS = (
@@ -70,9 +71,10 @@ def ask(
         debate ask "Who wrote Emma?" "Jane Austen." "Emily Bronte." --backend openai --base-url URL --model M
     """
     from debate.cli import DONE, DONE_WITH_FAILURES
-    from debate.cli.console import open_console, say, say_json
+    from debate.cli.console import line, open_console, say, say_json
     from debate.cli.execution import Opened, end_as_on_interrupt
     from debate.cli.live import Shown
+    from debate.cli.progress import money
     from debate.cli.render_debate import View, render_end, render_task
     from debate.evaluators.base import check_task
     from debate.jobs.survey import remarks
@@ -80,14 +82,16 @@ def ask(
     task = _task(question, answers, context or (), reference, best)
     opened = Opened.to_ask(read_settings(config, flags))
     check_task([opened.evaluator], task)
-    say(*(remark.strip(",") for remark in remarks(task, opened.evaluator)), err=True)
+    model = next(iter(opened.backends.values())).model
+    say(*(remark.strip(",") for remark in remarks(task, opened.evaluator, model)), err=True)
+    budget = _budget(opened)
     end_as_on_interrupt()
     console = open_console()
     view = View.of(console, raw=raw)
     shown = None if as_json else Shown(console, view, opened.evaluator)
     if shown is not None:
         _print(console, render_task(task))
-    with _engine(opened, shown) as engine:
+    with _engine(opened, budget, shown) as engine:
         with nullcontext() if shown is None else shown:
             if opened.loads:
                 _load(engine, opened.model, shown)
@@ -97,6 +101,8 @@ def ask(
             say_json(evaluation.to_json())
         else:
             _print(console, render_end(evaluation, view, task, is_told=shown.is_live))
+            if budget.prices:
+                console.print(line(f"cost {money(budget.cost_so_far)}", "dim"))
     raise typer.Exit(DONE if evaluation.status == "ok" else DONE_WITH_FAILURES)
 
 
@@ -138,13 +144,26 @@ def read_settings(config: Path | None, flags: dict[str, Any]) -> RunSettings:
     return settings
 
 
+def _budget(opened: Opened) -> Budget:
+    """What the debate may use.
+
+    Raises:
+        ConfigError: for a limit of the cost where a model has no price.
+    """
+    from debate.runtime.limits import Budget
+
+    limits, prices = opened.settings, opened.settings.prices(opened.backends)
+    budget = Budget(limits.max_tokens, limits.max_seconds, limits.max_cost, prices=prices)
+    budget.check_prices(opened.backends)
+    return budget
+
+
 @contextmanager
-def _engine(opened: Opened, shown: Shown | None) -> Generator[Engine]:
+def _engine(opened: Opened, budget: Budget, shown: Shown | None) -> Generator[Engine]:
     """An engine over the models, with nothing recorded. What is noted goes to stderr."""
     from debate.cli.console import say
     from debate.engine import Engine
     from debate.jobs.run import recalling
-    from debate.runtime.limits import Budget
 
     settings = opened.settings
     with recalling(settings.memory, time.time(), opened.backends, partial(say, err=True)) as memory:
@@ -153,7 +172,7 @@ def _engine(opened: Opened, shown: Shown | None) -> Generator[Engine]:
             memory=memory,
             seed=settings.seed,
             on_turn=None if shown is None else shown.tell,
-            budget=Budget(settings.max_tokens, settings.max_seconds),
+            budget=budget,
             task_seconds=settings.task_seconds,
         )
         with engine:

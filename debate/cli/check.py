@@ -45,6 +45,7 @@ def check(
 
     Example: debate check tasks.jsonl --profile general --rounds 2
     """
+    from debate.bundled_judge import model_folder
     from debate.config.settings import RunSettings
     from debate.jobs.estimate import estimate
     from debate.jobs.survey import Survey
@@ -52,15 +53,17 @@ def check(
     settings = RunSettings.read(config, flags)
     evaluator = settings.make_evaluator()
     with _opened(settings, evalsets) as (evalset, names):
-        survey = Survey(names)
+        survey = Survey(names, model_folder(settings.model or ""))
         found = estimate(evaluator, survey.read(evalset, evaluator))
+    prices = settings.prices_asked(sorted(evaluator.models))
+    cost = found.cost(prices) if found is not None and prices else None
     notes = survey.notes
     if settings.memory is not None:
         notes.append("what agents recall from the memory is not counted among the prompt tokens")
     if as_json:
-        _print_json(survey, found, notes)
+        _print_json(survey, found, cost, notes)
     else:
-        _print(survey, found, notes)
+        _print(survey, found, cost, notes)
 
 
 @contextmanager
@@ -80,7 +83,7 @@ def _opened(settings: RunSettings, paths: Sequence[Path]) -> Generator[tuple[Eva
             raise type(error)(error.problem, file=name, line=error.line, field=error.field, hint=error.hint) from None
 
 
-def _print_json(survey: Survey, found: Estimate | None, notes: Sequence[str]) -> None:
+def _print_json(survey: Survey, found: Estimate | None, cost: tuple[float, float] | None, notes: Sequence[str]) -> None:
     from debate.cli.console import say
 
     told = {
@@ -96,15 +99,16 @@ def _print_json(survey: Survey, found: Estimate | None, notes: Sequence[str]) ->
         "components": survey.components,
         "notes": notes,
         "estimate": None if found is None else asdict(found),
+        "cost": None if cost is None else dict(zip(("least", "most"), cost, strict=True)),
     }
     say(*json.dumps(told, indent=2).splitlines())
 
 
-def _print(survey: Survey, found: Estimate | None, notes: Sequence[str]) -> None:
+def _print(survey: Survey, found: Estimate | None, cost: tuple[float, float] | None, notes: Sequence[str]) -> None:
     from debate.cli.console import key_value_grid, line, open_console
 
     grid = key_value_grid()
-    for name, value in (*_held(survey), *_asked(found, survey.tasks)):
+    for name, value in (*_held(survey), *_asked(found, cost, survey.tasks)):
         grid.add_row(line(name), line(value))
     console = open_console()
     console.print(grid)
@@ -132,7 +136,7 @@ def _held(survey: Survey) -> Iterator[tuple[str, str]]:
             yield name, f"in {count:,} of {_of(survey.tasks, 'task')}"
 
 
-def _asked(found: Estimate | None, n_tasks: int) -> Iterator[tuple[str, str]]:
+def _asked(found: Estimate | None, cost: tuple[float, float] | None, n_tasks: int) -> Iterator[tuple[str, str]]:
     """What a run would ask, as rows of names and values."""
     if found is None:
         yield "calls", "not known: the evaluator cannot be rehearsed"
@@ -144,6 +148,10 @@ def _asked(found: Estimate | None, n_tasks: int) -> Iterator[tuple[str, str]]:
         return
     yield "prompt tokens", f"about {_range(_rounded(least.prompt_tokens), _rounded(most.prompt_tokens))}"
     yield "reply tokens", f"about {_range(_rounded(least.completion_tokens), _rounded(most.completion_tokens))}"
+    if cost is not None:
+        from debate.cli.progress import money
+
+        yield "cost", f"about {' to '.join(dict.fromkeys(map(money, cost)))}"
     of = "" if found.rehearsed == n_tasks else f", from {found.rehearsed} of the tasks"
     yield "", f"at four characters per token{of}; asking again is not counted"
 

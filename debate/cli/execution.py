@@ -25,7 +25,7 @@ from debate.dataset.evalset import EvalSet
 from debate.dataset.several import EvalSets
 from debate.errors import ConfigError
 from debate.evaluators.base import Evaluator
-from debate.jobs.run_directory import PASSWORD, RunDirectory
+from debate.jobs.run_directory import ENGINE_LOG, PASSWORD, RunDirectory
 from debate.registry import asking
 from debate.sql.connect import without_password
 from debate.store.queries import Totals
@@ -167,7 +167,8 @@ def _work(
     from debate.cli.progress import Progress
 
     end_as_on_interrupt()
-    with Progress(model=model, prices=job.settings.prices(backends)) as progress:
+    prices, log = job.settings.prices(backends), job.folder / ENGINE_LOG
+    with Progress(model=model, prices=prices, log=log) as progress:
         try:
             return *job.execute(backends, progress), progress
         except KeyboardInterrupt:

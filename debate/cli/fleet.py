@@ -77,7 +77,7 @@ def fleet(
     n_tasks, n_evaluated = _counts(found)
     if end.code in done and n_evaluated == n_tasks:  # what is finished loads no model: it is summed up, and written
         raise typer.Exit(subprocess.run(command, check=False).returncode)
-    _tell(f"error: the workers ended with {n_evaluated} of {n_tasks} debates done; the last: {end}")
+    _tell(f"error: the workers ended with {n_evaluated} of {n_tasks} tasks done; the last: {end}")
     known = (*done, *hopeless, STORE_FAILED)
     raise typer.Exit(end.code if end.code in known else ENGINE_FAILED)
 
@@ -107,7 +107,7 @@ def _progress(folder: RunDirectory, workers: int) -> Callable[[int], None]:
             return
         try:
             n_tasks, n_evaluated = _counts(folder)
-            _tell(f"{n_evaluated} of {n_tasks} debates, {running} of {workers} workers run")
+            _tell(f"{n_evaluated} of {n_tasks} tasks, {running} of {workers} workers run")
         except StoreError as error:
             _tell(f"the progress is not known: {error.message}")
         last = time.monotonic()

@@ -63,13 +63,15 @@ class View:
     """Columns."""
     raw: bool = False
     """Whether replies that could not be read are shown whole."""
+    thinking: bool = False
+    """Whether what the model thought before its replies is shown."""
     unicode: bool = True
     """Whether arrows and bars can be drawn; else ASCII stands for them."""
 
     @classmethod
-    def of(cls, console: Console, *, raw: bool = False) -> View:
+    def of(cls, console: Console, *, raw: bool = False, thinking: bool = False) -> View:
         """What a console has room and characters for."""
-        return cls(console.width, raw, unicode=not console.options.ascii_only)
+        return cls(console.width, raw, thinking, unicode=not console.options.ascii_only)
 
     @property
     def arrow(self) -> str:
@@ -122,6 +124,8 @@ def _outcome(evaluation: Evaluation, view: View, best: Sequence[int]) -> Iterato
     yield ""
     if _has_invalid_replies(evaluation) and not view.raw:
         yield line("Some replies could not be read: --raw shows what they said.", "dim")
+    if _has_thinking(evaluation) and not view.thinking:
+        yield line("The model thought before its replies: --thinking shows what.", "dim")
     yield line(_usage(evaluation), "dim")
 
 
@@ -204,6 +208,9 @@ def render_task(task: Task) -> Iterator[RenderableType]:
     if task.reference is not None:
         yield line("Reference answer", "bold")
         yield block(task.reference)
+    if task.components:
+        yield line("Components of the task", "bold")
+        yield from (block(f"{each.name} (weight {each.weight:g}): {each.description}") for each in task.components)
     for j, each in enumerate(task.candidates):
         known = ", ".join(part for part in (each.id, each.generator and f"by {each.generator}") if part)
         yield line(f"Candidate {j + 1}" + (f": {known}" if known else ""), "bold")
@@ -292,6 +299,7 @@ def render_turn(
     if turn.failure is not None:
         yield block(f"failed ({turn.failure.reason}): {turn.failure.message}", style="red")
     yield from _invalid_replies(turn.invalid_replies, view)
+    yield from _thinking(turn.thinking, view)
     if turn.failure is None:
         yield from _spoken(turn, components, view, before)
     if turn.escaped_special_tokens:
@@ -320,8 +328,15 @@ def _memory_score(memory: Memory) -> str:
 def _invalid_replies(replies: tuple[InvalidReply, ...], view: View) -> Iterator[RenderableType]:
     for n, each in enumerate(replies):
         yield block(f"reply {n + 1} could not be read ({each.reason}): {each.message}", style="yellow")
+        yield from _thinking(each.thinking, view)
         if view.raw:
             yield block(each.text or "(empty)", indent=6)
+
+
+def _thinking(thinking: str, view: View) -> Iterator[RenderableType]:
+    """What the model thought before a reply, where that is to be shown."""
+    if thinking and view.thinking:
+        yield block(f"thinking: {thinking}", indent=4, style="dim")
 
 
 def _spoken(turn: Turn, components: tuple[str, ...], view: View, before: Turn | None) -> Iterator[RenderableType]:
@@ -472,15 +487,22 @@ def _has_invalid_replies(evaluation: Evaluation) -> bool:
     return any(each.invalid_replies for each in own) or any(map(_has_invalid_replies, evaluation.members))
 
 
+def _has_thinking(evaluation: Evaluation) -> bool:
+    own = (*evaluation.transcript, *evaluation.judgments)
+    said = [*own, *(reply for each in own for reply in each.invalid_replies)]
+    return any(each.thinking for each in said) or any(map(_has_thinking, evaluation.members))
+
+
 def _number(value: float, form: str, missing: str = "-") -> str:
     return missing if math.isnan(value) else format(value, form)
 
 
 def _usage(evaluation: Evaluation) -> str:
     usage = evaluation.usage
+    thought = f" ({usage.thinking_tokens:,} of thinking)" if usage.thinking_tokens else ""
     return (
         f"{usage.calls} calls, {usage.prompt_tokens:,} prompt tokens ({usage.cached_tokens:,} from the cache), "
-        f"{usage.completion_tokens:,} completion tokens, {evaluation.seconds:.1f} s"
+        f"{usage.completion_tokens:,} completion tokens{thought}, {evaluation.seconds:.1f} s"
     )
 
 
@@ -494,6 +516,7 @@ def _judgments(evaluation: Evaluation, view: View) -> Iterator[RenderableType]:
     for sample in evaluation.judgments:
         yield line(f"{subject(sample)}, sample {sample.sample + 1}: {_found(sample)}", "bold")
         yield from _invalid_replies(sample.invalid_replies, view)
+        yield from _thinking(sample.thinking, view)
         if sample.failure is not None:
             yield block(f"failed ({sample.failure.reason}): {sample.failure.message}", style="red")
         if sample.text.strip():

@@ -12,7 +12,7 @@ from debate.cli.flags import settings_flags
 _TRUST = "Import the modules and use the servers that the folder names, without asking."
 
 
-@settings_flags("engine_restarts", "max_tokens", "max_cost", "max_seconds", "rpm", "tpm", "price")
+@settings_flags("engine_restarts", "max_tokens", "max_cost", "max_seconds", "rpm", "tpm", "price", "thinking_tokens")
 def resume(
     folder: Annotated[Path, typer.Argument(help="Folder of the run.")],
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Ask again for what failed.")] = False,

@@ -13,8 +13,10 @@ from debate.cli.console import say
 from debate.cli.flags import settings_flags
 from debate.errors import ConfigError
 
+_MODEL = ("model", "backend", "base_url", "engine_args", "thinking", "thinking_tokens", "chat_template_kwargs")
 
-@settings_flags("evaluator", "options", "model", "backend", "base_url", "engine_args", "task_seconds", serves=True)
+
+@settings_flags("evaluator", "options", *_MODEL, "task_seconds", serves=True)
 def serve(
     config: Annotated[
         Path | None, typer.Option(help="YAML file of settings; flags override it.", rich_help_panel="Run")

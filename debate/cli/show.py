@@ -52,6 +52,9 @@ def show(
         typer.Option(help="The eval set, for results that are not in their run's folder any more."),
     ] = None,
     raw: Annotated[bool, typer.Option("--raw", help="Also show the replies that could not be read.")] = False,
+    thinking: Annotated[
+        bool, typer.Option("--thinking", help="Also show what the model thought before its replies.")
+    ] = False,
 ) -> None:
     """Show a debate, who said what and what came of it; or list the tasks of a run.
 
@@ -72,7 +75,7 @@ def show(
         if is_list or (task_id is None and len(found.ids) > 1):
             _show_list(found if evalset is None else found.with_tasks_of(evalset), listing, every=every)
         else:
-            _show_one(found, task_id, evalset, raw=raw)
+            _show_one(found, task_id, evalset, raw=raw, thinking=thinking)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +139,7 @@ def _opened(path: Path) -> Generator[_Results]:
     )
 
 
-def _show_one(found: _Results, task_id: str | None, evalset: Path | None, *, raw: bool) -> None:
+def _show_one(found: _Results, task_id: str | None, evalset: Path | None, *, raw: bool, thinking: bool) -> None:
     from debate.cli.console import open_console
     from debate.cli.render_debate import View, render
 
@@ -148,7 +151,7 @@ def _show_one(found: _Results, task_id: str | None, evalset: Path | None, *, raw
     if evalset is not None:
         task = _find_task(evalset, evaluation)
     console = open_console()
-    for part in render(evaluation, View.of(console, raw=raw), task):
+    for part in render(evaluation, View.of(console, raw=raw, thinking=thinking), task):
         console.print(part)
 
 

@@ -93,17 +93,28 @@ def _facts(
         facts.add_row("", f"{_told(accuracy)}: {escape_controls(group)}")
     if first_errors is not None:
         facts.add_row("first errors", first_errors)
-    prompt = f"{used.prompt_tokens:,} prompt ({cached_share(used):.0%} cached)"
-    facts.add_row("tokens", f"{prompt}, {used.completion_tokens:,} completion")
-    if progress.prices:
-        facts.add_row("cost", _cost(totals, progress.prices))
-    failed = totals.calls - totals.answered
-    recorded = f"{totals.calls:,} recorded = {totals.answered:,} replies + {failed:,} failed"
-    facts.add_row("calls", recorded + (f"; {totals.cached:,} from the cache" if totals.cached else ""))
-    facts.add_row("turns", f"{used.calls:,} calls counted in results, {totals.failures:,} failed turns")
+    if totals.calls or used.calls:
+        _add_calls(facts, totals, progress)
+    if totals.rounds:
+        facts.add_row("turns", f"{used.calls:,} calls counted in results, {totals.failures:,} failed turns")
+    elif totals.failures:
+        facts.add_row("failures", f"{totals.failures:,} in the results")
     if totals.abstained:
         facts.add_row("abstained", f"{totals.abstained:,} of {totals.cells:,} cells")
     if progress.usage.calls:
         facts.add_row("this time", f"{progress.seconds:.0f} s, {progress.status()}")
     facts.add_row("results", escape_controls(str(folder.results)))
     return facts
+
+
+def _add_calls(facts: Table, totals: Totals, progress: Progress) -> None:
+    """What was asked, and what it cost, where the evaluator asks a model."""
+    used = totals.usage
+    prompt = f"{used.prompt_tokens:,} prompt ({cached_share(used):.0%} cached)"
+    thought = f" ({used.thinking_tokens:,} of thinking)" if used.thinking_tokens else ""
+    facts.add_row("tokens", f"{prompt}, {used.completion_tokens:,} completion{thought}")
+    if progress.prices:
+        facts.add_row("cost", _cost(totals, progress.prices))
+    failed = totals.calls - totals.answered
+    recorded = f"{totals.calls:,} recorded = {totals.answered:,} replies + {failed:,} failed"
+    facts.add_row("calls", recorded + (f"; {totals.cached:,} from the cache" if totals.cached else ""))

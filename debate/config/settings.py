@@ -7,7 +7,7 @@ of settings and the record in `run.json` are made from the declarations.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self, cast, get_args
@@ -17,6 +17,7 @@ from pydantic.fields import FieldInfo
 
 from debate.backends.base import Backend
 from debate.backends.scripted import Scripted
+from debate.backends.thinking import Thinking, ThinkingSettings
 from debate.bundled_judge import model_folder, with_model_defaults
 from debate.config.construct import construct, make_evaluator
 from debate.errors import CallError, ConfigError
@@ -99,6 +100,21 @@ def _setting(
     return Field(default=default, description=text, json_schema_extra=about, **bounds)
 
 
+_THINKING = {each.name: each for each in declarations(ThinkingSettings)}
+
+
+def _of_thinking(name: str, flag: str | None = None, *, may_change: bool = False) -> Any:
+    """A setting of a model as `ThinkingSettings` declares it; None leaves it to the backend."""
+    declared = _THINKING[name]
+    about: dict[str, Any] = {"flag": flag, "may_change": may_change, **declared.bounds}
+    return _setting(None, declared.help, "Engine", **about)
+
+
+def _on_or_off(value: Any) -> Any:
+    """The words on and off, which YAML reads as true and false."""
+    return {True: "on", False: "off"}[value] if isinstance(value, bool) else value
+
+
 class ModelSettings(BaseModel):
     """Where one model runs."""
 
@@ -110,7 +126,9 @@ class ModelSettings(BaseModel):
     engine_args: dict[str, Any] = _setting(
         {}, "Parameters of the backend, and of a server's retry policy.", "Engine", flag="--engine-arg"
     )
-
+    thinking: Annotated[Thinking | None, BeforeValidator(_on_or_off)] = _of_thinking("thinking")
+    thinking_tokens: int | None = _of_thinking("thinking_tokens", may_change=True)
+    chat_template_kwargs: dict[str, Any] | None = _of_thinking("chat_template_kwargs", "--chat-template-kwarg")
     rpm: int | None = _setting(
         None,
         "Most requests per minute that this process sends the server, retries included.",
@@ -154,6 +172,7 @@ class ModelSettings(BaseModel):
                 takes = SERVERS if setting == "base_url" else "openai and ollama have such limits"
                 raise ConfigError("goes with the backend of a server", field=setting, hint=takes)
             given[setting] = value
+        given |= self._of_thinking(parameters)
         model = self.model or name
         if model is not None and "model" in parameters:
             given["model"] = model_folder(model)
@@ -164,6 +183,13 @@ class ModelSettings(BaseModel):
             )
             raise ConfigError("no model was given", field="model", hint=hint)
         return cast("Backend", construct(make, given, self.backend, "engine_args"))
+
+    def _of_thinking(self, parameters: Collection[str]) -> dict[str, Any]:
+        """The settings of thinking that are given, for a backend with these parameters."""
+        given = {name: value for name in _THINKING if (value := getattr(self, name)) is not None}
+        for name in given.keys() - set(parameters):
+            raise ConfigError(f"is no setting of the backend {self.backend}", field=name)
+        return given
 
 
 class _RunLevel(ModelSettings):
@@ -322,6 +348,12 @@ class RunSettings(_WithDebate):
         own = next(iter(backends))
         texts = {own: self.price} | {name: each.price for name, each in self.models.items()}
         return {name: Price.read(text) for name, text in texts.items() if text is not None}
+
+    def prices_asked(self, models: Iterable[str]) -> list[Price]:
+        """The prices of the run's own model and of these others; none where one of them has no price."""
+        settings = [self, *(self.models[name] for name in models if name in self.models)]
+        texts = [each.price for each in settings if each.price is not None]
+        return [Price.read(text) for text in texts] if len(texts) == len(settings) else []
 
     def given(self) -> dict[str, Any]:
         """What was set, as plain data by which `debate resume` makes the same settings again."""

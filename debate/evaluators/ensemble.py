@@ -100,6 +100,11 @@ class EnsembleEvaluator(BaseEvaluator):
         """Models whose probabilities one of the evaluators reads out; None is the run's own."""
         return frozenset[str | None]().union(*(getattr(each, "read_models", ()) for each in self.evaluators))
 
+    @property
+    def continued_models(self) -> frozenset[str | None]:
+        """Those of them that one of the evaluators does not ask for a reply of their own; None is the run's own."""
+        return frozenset[str | None]().union(*(getattr(each, "continued_models", ()) for each in self.evaluators))
+
     def check_task(self, task: Task) -> None:
         """Raise a `TaskError` for a task that one of the evaluators cannot evaluate."""
         check_task(self.evaluators, task)

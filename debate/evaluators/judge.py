@@ -151,6 +151,11 @@ class ValueJudge(JudgeSettings):
         return frozenset() if self.readout == "reply" else frozenset({self.model})
 
     @property
+    def continued_models(self) -> frozenset[str | None]:
+        """Those of them that are to say the label after words of ours, and not in a reply of their own."""
+        return self.read_models if self.readout == "cells" else frozenset()
+
+    @property
     def prompt_rules(self) -> dict[str, Any]:
         """The variables of the system template."""
         asks = self.reader.instruction if self.readout == "reply" else self._field.label_instruction
@@ -255,7 +260,12 @@ def reading(reader: ValueReader) -> Callable[[Completion], float]:
 
 def judgment(asked: Parsed[Any], **about: Any) -> Judgment:
     """The record of a reply; `about` holds what it is about and what was read from it."""
-    said: dict[str, Any] = {"text": asked.text, "failure": asked.failure, "invalid_replies": asked.invalid_replies}
+    said: dict[str, Any] = {
+        "text": asked.text,
+        "thinking": asked.thinking,
+        "failure": asked.failure,
+        "invalid_replies": asked.invalid_replies,
+    }
     return Judgment(**{**said, **about})
 
 

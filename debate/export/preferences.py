@@ -8,6 +8,7 @@ from pathlib import Path
 
 from debate.evaluation import Evaluation
 from debate.export.writer import Export, ExportSummary, Results, Row, model_of, write_array, write_lines
+from debate.tasks.conversations import Message
 from debate.types import Task
 
 
@@ -15,7 +16,8 @@ def write_preferences(results: Results, path: Path, run: str, min_margin: float 
     """A line for the best candidate and each that is worse: prompt, chosen, rejected, margin.
 
     The margin is the distance of their scores on the evaluation's scale, above `min_margin`. Ties for the best give no
-    pair among themselves; a candidate without a score gives none, nor does one with the very text of the best.
+    pair among themselves; a candidate without a score gives none, nor does one with the very text of the best. Of a
+    task with a conversation, prompt, chosen and rejected are lists of messages, as trainers take them.
     """
     return write_lines(path, (row for task, found in results for row in _pairs(task, found, run, min_margin)))
 
@@ -34,9 +36,7 @@ def _pairs(task: Task, evaluation: Evaluation, run: str, min_margin: float) -> S
     best = ranks.index(1)
     rows = [
         {
-            "prompt": task.x,
-            "chosen": task.candidates[best].text,
-            "rejected": task.candidates[j].text,
+            **dict(zip(("prompt", "chosen", "rejected"), _said(task, best, j), strict=True)),
             "margin": margin,
             "chosen_score": evaluation.scores[best].item(),
             "rejected_score": evaluation.scores[j].item(),
@@ -49,6 +49,15 @@ def _pairs(task: Task, evaluation: Evaluation, run: str, min_margin: float) -> S
         and task.candidates[j].text != task.candidates[best].text  # nothing to prefer
     ]
     return rows or ["no candidate is better than a different one by the margin"]
+
+
+def _said(task: Task, best: int, worse: int) -> Sequence[str | list[Message]]:
+    """The input and two candidates: as texts, or as messages where one of the task's is a conversation."""
+    pair = [task.candidates[j] for j in (best, worse)]
+    if not (task.messages or any(each.messages for each in task.candidates)):
+        return [task.x, *(each.text for each in pair)]
+    asked = list(task.messages) or [{"role": "user", "content": task.x}]
+    return [asked, *(list(each.messages) or [{"role": "assistant", "content": each.text}] for each in pair)]
 
 
 def _annotation(task: Task, evaluation: Evaluation, run: str) -> Row | str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from debate.store import StoredRun
 from debate.store.shards import Shard
@@ -35,6 +35,7 @@ class ClaimedTasks:
         self._left: dict[int, set[str]] = {}
         """Ids of the tasks of each claimed shard that have no result yet."""
         self._shard_of: dict[str, int] = {}
+        self._best: dict[str, Sequence[int]] = {}
         self._changed = threading.Event()
         self._lock = threading.Lock()
         self._iteration = 0
@@ -59,9 +60,14 @@ class ClaimedTasks:
                 self._changed.wait(wait)
                 wait = min(2 * wait, _LONGEST_WAIT)
 
+    def best(self, task_id: str) -> Sequence[int]:
+        """The label of a task that is not finished: the indices of the right candidates."""
+        return self._best[task_id]
+
     def finished(self, task_id: str) -> None:
         """A task has its result; with the last one of a shard that is done."""
         number = self._shard_of.pop(task_id)
+        del self._best[task_id]
         self._left[number].discard(task_id)
         if not self._left[number]:
             self._finish(number)
@@ -83,6 +89,7 @@ class ClaimedTasks:
         tasks = sorted(self._record.tasks_of(shard, self._settings), key=_characters, reverse=True)
         self._left[shard.number] = {task.id for task in tasks}
         self._shard_of |= dict.fromkeys(self._left[shard.number], shard.number)
+        self._best |= {task.id: task.best for task in tasks}
         if not tasks:
             self._finish(shard.number)
         return tasks

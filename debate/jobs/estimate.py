@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import random
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import lru_cache
 from typing import Any, cast
@@ -23,7 +23,7 @@ from debate.evaluators.contract import checked_flow
 from debate.flow import CallFunction, Completion, Flow, Gather, Generate, Recall, RunContext
 from debate.parsing.places import value_spans
 from debate.scoring.distributions import distribution_of
-from debate.types import Failure, LabelDistribution, Task, Usage
+from debate.types import Failure, LabelDistribution, Price, Task, Usage
 
 MOST_REHEARSED = 50
 """Tasks that are rehearsed; of more, these stand for the others."""
@@ -49,6 +49,10 @@ class Estimate:
     least: Usage
     most: Usage
     rehearsed: int
+
+    def cost(self, prices: Collection[Price]) -> tuple[float, float]:
+        """What it costs at least and at most, where models of these prices are asked, whichever of them how often."""
+        return min(price.cost(self.least) for price in prices), max(price.cost(self.most) for price in prices)
 
 
 def estimate(evaluator: Evaluator, tasks: Iterable[Task], run: RunContext | None = None) -> Estimate | None:

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from debate.backends import Backend, Call
+from debate.backends.base import models_identity
 from debate.backends.scripted import Scripted
 from debate.config.settings import RunSettings
 from debate.dataset.build import LocatedTask
@@ -42,10 +43,11 @@ from debate.runtime.limits import Budget
 from debate.runtime.run_registry import settings_digest
 from debate.runtime.runner import Retriever, Runner
 from debate.sql.connect import normalize_url, sqlite_file, without_password
+from debate.statistics import Accuracy
 from debate.store import Store, StoredRun
 from debate.store.queries import Totals
 from debate.store.workers import Others
-from debate.types import Usage, cost_of
+from debate.types import Usage, Verdict, cost_of
 
 _FIRST_WAIT = 1.0
 _REPORT_SECONDS = 2.0
@@ -69,6 +71,9 @@ class RunListener(Protocol):
 
     def finished(self, evaluation: Evaluation) -> None:
         """A task has its result, and the result is recorded and written."""
+
+    def judged(self, right: int, labeled: int) -> None:
+        """So many of the labeled tasks with a result came out right, of those from before and those of this process."""
 
     def shared(self, others: Others) -> None:
         """What the other processes that work on the run have done since this one began. Called from any thread."""
@@ -196,6 +201,8 @@ class _Session:
     done_before: int = 0
     done: int = 0
     """Tasks that were evaluated here."""
+    right: int = 0
+    labeled: int = 0
     budget: Budget = field(init=False)
     others_before: Others = Others(0, 0, 0)
     reported_at: float = field(default_factory=time.monotonic)
@@ -245,7 +252,7 @@ class _Session:
         """The tasks; one that the evaluator cannot evaluate is an error with its place."""
         for located in tasks:
             check_located([self.run.evaluator], located)
-            for remark in remarks(located.task, self.run.evaluator):
+            for remark in remarks(located.task, self.run.evaluator, next(iter(self.backends.values())).model):
                 self.remarks.setdefault(remark, []).append(f"{located.file}:{located.line}")
             yield located
 
@@ -307,6 +314,7 @@ class _Session:
         self.watcher.started(self.total, self.done_before)
         if self.done_before == self.total:
             return
+        self._judge(self.record.accuracy(self.settings))
         if self.record.n_undone():  # others may be done by now
             self._restarting()
         done = self.record.n_evaluated(self.settings)
@@ -371,17 +379,25 @@ class _Session:
                 for evaluation in engine.iter_evaluate(tasks, evaluator, run=record):
                     # What the end of the engine left behind is no result: it is evaluated when the run goes on.
                     if all(failure.reason not in _LEFT for failure in evaluation.failures):
-                        self._finished(evaluation)
+                        self._finished(evaluation, evaluation.verdict(tasks.best(evaluation.task_id)))
                         tasks.finished(evaluation.task_id)
 
     def _answered(self, call: Call, completion: Completion) -> None:
         self.watcher.answered(call, completion)
         self._report()
 
-    def _finished(self, evaluation: Evaluation) -> None:
+    def _judge(self, before: Accuracy | None = None, verdict: Verdict | None = None) -> None:
+        """Count how tasks came out that have a label."""
+        self.labeled += before.labeled if before else verdict is not None
+        self.right += before.right if before else verdict == "right"
+        if self.labeled:
+            self.watcher.judged(self.right, self.labeled)
+
+    def _finished(self, evaluation: Evaluation, verdict: Verdict | None) -> None:
         if self.results is not None:
             self.results.append(evaluation)
         self.done += 1
+        self._judge(verdict=verdict)
         self.watcher.finished(evaluation)
         self._report()
 
@@ -406,9 +422,8 @@ class _Session:
 
 def run_identity(evaluator: Evaluator, backends: Mapping[str, Backend], memory: str | None) -> dict[str, Any]:
     """What makes a run the same run, besides its seed: see `debate.store.identity`."""
-    models = {name: backend.model for name, backend in backends.items()}
     memories = {} if memory is None else {"memory": without_password(memory, "memory")}
-    return {"evaluator": evaluator.describe(), "models": models, **memories}
+    return {"evaluator": evaluator.describe(), **models_identity(backends), **memories}
 
 
 BUILT_IN = "built-in"

@@ -26,6 +26,8 @@ from debate.yaml_files import Located, as_input_error
 
 RECORD_FILE, STORE_FILE, RESULTS_FILE = "run.json", "run.sqlite", "results.jsonl"
 CONTROL_FOLDER = "control"
+ENGINE_LOG = "engine.log"
+"""What an engine's processes wrote while a live line stood on the terminal."""
 
 PASSWORD = "PGPASSWORD"
 """The environment variable with the password that PostgreSQL's servers are sent."""
@@ -103,6 +105,12 @@ class RunDirectory:
             ConfigError: when it holds none.
         """
         if (found := cls.read(path)) is None:
+            if path.is_file():
+                hint = (
+                    "a run of a store that Python made goes on, and is read, there: "
+                    f"Engine(..., store={str(path)!r}).evaluate_batch(tasks, evaluator, run=NAME)"
+                )
+                raise ConfigError("is a file, not the folder of a run", file=path, hint=hint)
             raise ConfigError("holds no run", file=path, hint="`debate run EVALSET --out FOLDER` begins one")
         return found
 

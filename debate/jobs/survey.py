@@ -7,6 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from debate.bundled_judge import model_path
+from debate.bundled_judge.world import WORLD, is_taught
+from debate.config.settings import asks_models
 from debate.dataset.build import LocatedTask
 from debate.dataset.evalset import EvalSet
 from debate.dataset.labels import Labels, labels_of
@@ -34,6 +37,7 @@ class Survey:
 
     Attributes:
         names: what files are called, by their paths; others by these.
+        model: that of the run, as its backend calls it; empty where it is not known.
         tasks: how many there are.
         candidates: number of tasks by their number of candidates.
         generators: number of candidates by who wrote them; those of whom nothing is known are not in it.
@@ -48,6 +52,7 @@ class Survey:
     """
 
     names: Mapping[str, str] = field(default_factory=dict[str, str])
+    model: str = ""
     tasks: int = 0
     candidates: Counter[int] = field(default_factory=Counter[int])
     generators: Counter[str] = field(default_factory=Counter[str])
@@ -73,7 +78,7 @@ class Survey:
             check_located([evaluator], located)
             per_file[located.file] += 1
             self._count(located.task)
-            for remark in remarks(located.task, evaluator):
+            for remark in remarks(located.task, evaluator, self.model):
                 self.remarks.setdefault(remark, []).append(f"{located.file}:{located.line}")
             yield located.task
         parts = {self._name(str(part.file)): part for part in reading.parts}
@@ -151,8 +156,11 @@ def check_located(evaluators: Iterable[Evaluator], located: LocatedTask) -> None
         raise TaskError(error.problem, file=where, line=line, field=error.field, hint=error.hint) from None
 
 
-def remarks(task: Task, evaluator: Evaluator) -> Iterator[str]:
-    """What is probably a mistake in a task that can be evaluated."""
+def remarks(task: Task, evaluator: Evaluator, model: str = "") -> Iterator[str]:
+    """What is probably a mistake in a task that can be evaluated.
+
+    model: that of the run, as its backend calls it.
+    """
     texts = [candidate.text for candidate in task.candidates]
     if len(set(texts)) < len(texts):
         yield "the same candidate stands twice"
@@ -160,3 +168,6 @@ def remarks(task: Task, evaluator: Evaluator) -> Iterator[str]:
         yield "one candidate stands alone, so that there is nothing to compare,"
     if task.components and isinstance(evaluator, StepEvaluator | CallbackEvaluator):
         yield f"components of the task's own are ignored, as {evaluator.name} scores none,"
+    if model == str(model_path()) and asks_models(evaluator) and not is_taught(task.x):
+        result = "it abstains" if getattr(evaluator, "abstain", False) else "its scores are noise"
+        yield f"the question is outside of the bundled judge's world ({WORLD}), so that {result},"

@@ -29,12 +29,20 @@ _HINT = (
 class Admission:
     """A gate, first come first served. `limit` counts evaluations; `cache_tokens` is the room they share."""
 
-    def __init__(self, *, limit: int | None, cache_tokens: int | None, context_length: int | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        limit: int | None,
+        cache_tokens: int | None,
+        context_length: int | None = None,
+        thinking_tokens: int = 0,
+    ) -> None:
         self.open = 0
         """Number of admitted evaluations."""
         self._limit = limit
         self._room = None if limit is not None else cache_tokens
         self._context_length = context_length
+        self._thinking_tokens = thinking_tokens
         self._first_in_line = asyncio.Lock()
         self._someone_left = asyncio.Event()
         self._reserved = 0
@@ -45,11 +53,21 @@ class Admission:
         """Admission to a backend: without a limit, what its cache holds, or twice its slots where that is unknown."""
         if limit is None and capacity.cache_tokens is None:
             limit = 2 * capacity.slots
-        return cls(limit=limit, cache_tokens=capacity.cache_tokens, context_length=capacity.context_length)
+        return cls(
+            limit=limit,
+            cache_tokens=capacity.cache_tokens,
+            context_length=capacity.context_length,
+            thinking_tokens=capacity.thinking_tokens,
+        )
 
     def anew(self) -> Admission:
         """Another admission with the same limits, in which nothing is open."""
-        return Admission(limit=self._limit, cache_tokens=self._room, context_length=self._context_length)
+        return Admission(
+            limit=self._limit,
+            cache_tokens=self._room,
+            context_length=self._context_length,
+            thinking_tokens=self._thinking_tokens,
+        )
 
     async def enter(self, footprint: Footprint) -> int:
         """Wait for room. Returns the tokens reserved, to be given back to `leave`."""
@@ -88,12 +106,15 @@ class Admission:
         # A quarter above the mean, once enough replies were seen.
         seen = 1.25 * self._completion_tokens / self._replies if self._replies >= _ENOUGH_REPLIES else 0.0
         tokens = int(prompt + footprint.replies * min(seen or footprint.max_tokens, footprint.max_tokens))
+        tokens += self._thinking_tokens  # of the reply under way: no later prompt holds them
         longest = tokens if self._context_length is None else min(tokens, self._context_length)
         return footprint.prompts * longest
 
 
 class Budget:
-    """Counts the tokens and seconds that a run uses, and what they cost; None is without limit.
+    """Counts the tokens and seconds that a run or a call such as `evaluate_batch` uses, and what they cost.
+
+    None is without limit. A budget that is given to several calls is what all of them together may use.
 
     Args:
         tokens: most prompt and completion tokens of all sessions and processes of the run together.
@@ -141,12 +162,13 @@ class Budget:
             BudgetExceededError: when nothing is left.
         """
         if self.tokens is not None and (spent := self.spent + self.others) >= self.tokens:
-            message = f"the run's budget of {self.tokens:,} tokens is used up ({spent:,})"
-            raise BudgetExceededError(message, hint=_HINT)
+            message = f"the budget of {self.tokens:,} tokens is used up ({spent:,})"
+            raise BudgetExceededError(message, hint=_HINT, budget=self)
         if self.cost is not None and (cost := self.cost_so_far) >= self.cost:
-            raise BudgetExceededError(f"the run's {self.cost:g} of --max-cost are spent ({cost:.4g})", hint=_HINT)
+            message = f"the run's {self.cost:g} of --max-cost are spent ({cost:.4g})"
+            raise BudgetExceededError(message, hint=_HINT, budget=self)
         if self.seconds is not None and self._clock() - self._began >= self.seconds:
-            raise BudgetExceededError(f"the run's {self.seconds:g} seconds are over", hint=_HINT)
+            raise BudgetExceededError(f"the budget's {self.seconds:g} seconds are over", hint=_HINT, budget=self)
 
     @property
     def cost_so_far(self) -> float:

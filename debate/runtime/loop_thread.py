@@ -61,6 +61,7 @@ class LoopThread:
         self._under_way: set[Future[Any]] = set()
         self._waiting: set[SimpleQueue[Any]] = set()
         self._streams: list[AsyncGenerator[Any]] = []
+        self._ending: asyncio.Task[None] | None = None
         self._thread = threading.Thread(target=_keep_running, args=(self._loop,), name=name, daemon=True)
         self._thread.start()
         _OPEN.add(self)
@@ -74,6 +75,11 @@ class LoopThread:
     def is_foreign(self) -> bool:
         """Whether the process was forked since this was made."""
         return os.getpid() != self._process
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nobody waits for anything here, and the process is still the one that this was made in."""
+        return not (self._under_way or self._waiting or self._is_closed or self.is_foreign or self.is_current)
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Wait for `work`. Interrupted (Ctrl-C), it cancels the work and waits a while for it to clean up.
@@ -160,6 +166,38 @@ class LoopThread:
             if not is_left_behind:
                 self._thread.join(_GRACE_SECONDS)
 
+    def forget(self, last: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Cancel what still runs, run `last` and end the thread, all from within it. Returns at once.
+
+        It takes no lock and starts no thread, so that the garbage collector may call it anywhere.
+        """
+        if self._is_closed or self.is_foreign or sys.is_finalizing():
+            return
+        self._is_closed = True
+        _FORGOTTEN.add(self)
+        self._loop.call_soon_threadsafe(self._begin_to_end, last)
+
+    def _begin_to_end(self, last: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        self._ending = asyncio.ensure_future(self._end(last))  # kept, as loops hold their tasks by weak references
+
+    async def _end(self, last: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        try:
+            await _cancel_the_rest()
+            await last()
+        except Exception as error:
+            _log.error("an engine that was forgotten could not be closed", exc_info=error)
+        finally:
+            self._loop.stop()
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the thread has not ended."""
+        return self._thread.is_alive()
+
+    def join(self, seconds: float) -> None:
+        """Wait for the end of the thread."""
+        self._thread.join(seconds)
+
     def _submit(
         self, work: Coroutine[Any, Any, T], begin: Callable[[Coroutine[Any, Any, T]], R], *, is_blocking: bool = False
     ) -> R:
@@ -217,6 +255,8 @@ def _keep_running(loop: asyncio.AbstractEventLoop) -> None:
 
 
 _OPEN: WeakSet[LoopThread] = WeakSet()
+_FORGOTTEN: WeakSet[LoopThread] = WeakSet()
+"""Threads that end on their own."""
 _AWAKE: WeakKeyDictionary[asyncio.AbstractEventLoop, int] = WeakKeyDictionary()
 """Loops that are woken up now and then, and how many calls wait in each."""
 
@@ -227,6 +267,19 @@ def _close_all() -> None:
     for thread in [*_OPEN]:
         with suppress(EngineError):  # somebody closes it just now
             thread.close(seconds=_GRACE_SECONDS)
+    if waiting := wait_for_the_forgotten(_GRACE_SECONDS):
+        waiting()
+
+
+def wait_for_the_forgotten(seconds: float = _CLOSING_SECONDS) -> Callable[[], None] | None:
+    """What waits for the threads that end on their own, each for so long; None where there are none."""
+    threads = [thread for thread in [*_FORGOTTEN] if thread.is_alive and not thread.is_foreign]
+
+    def wait() -> None:
+        for thread in threads:
+            thread.join(seconds)
+
+    return wait if threads else None
 
 
 @contextmanager

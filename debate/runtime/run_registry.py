@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from debate.backends.base import Backend
+from debate.backends.base import Backend, models_identity
 from debate.errors import ConfigError, RunMismatchError
 from debate.evaluators.base import Evaluator
 from debate.flow import RunContext
@@ -99,8 +99,7 @@ class RunRegistry:
         from debate.store.identity import differences, prompt_identity
         from debate.store.store import new_run_name
 
-        models = {name: backend.model for name, backend in self._backends.items()}
-        identity = {"evaluator": evaluator, "models": models}
+        identity = {"evaluator": evaluator, **models_identity(self._backends)}
         shapes_prompts = prompt_identity(identity)
         its_digest = digest(shapes_prompts)
         if name is None:

@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any, Protocol, TypeVar, runtime_checkable
 from weakref import WeakValueDictionary
 
-from debate.backends.base import Backend
+from debate.backends.base import Backend, reply_settings
 from debate.concurrency.daemon_thread import in_daemon_thread
 from debate.concurrency.exits import EXITS, ends_more, is_carried
 from debate.errors import CallError, ConfigError, DebateError
@@ -38,6 +38,16 @@ Observer = Callable[[Call, Completion], None]
 """Called with every completion of a backend, once it is recorded."""
 TurnObserver = Callable[[Task, Turn | RoundEnd], object]
 """Called with every turn of a debate and every end of a round, and the task that is debated."""
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """What one call of the engine wants of the evaluations that it began."""
+
+    budget: Budget | None = None
+    """What they may use together."""
+    answered: Observer | None = None
+    """Shown every completion."""
 
 
 class Retriever(Protocol):
@@ -75,6 +85,7 @@ class _EvaluationContext:
     """See `Call.session`."""
     replies: int = 0
     """Replies that it may wait for, one after the other."""
+    watch: Watch | None = None
 
     def key(self, address: Address, attempt: int = 0) -> CallKey:
         return CallKey(address, attempt, self.journal.retry_generation(address) if self.journal else 0)
@@ -122,10 +133,12 @@ class Runner:
         run: RunContext | None = None,
         *,
         replies: int = 0,
+        watch: Watch | None = None,
     ) -> Evaluation:
         """Evaluate one task. Whatever goes wrong in the evaluator becomes a failed evaluation.
 
-        `replies` is the evaluator's own bound of those that it may wait for, one after the other.
+        `replies` is the evaluator's own bound of those that it may wait for, one after the other; `watch` is of the
+        call that wants the evaluation.
 
         Raises:
             BackendUnavailableError, StoreError, BudgetExceededError, RunMismatchError: when no evaluation can go on.
@@ -134,7 +147,7 @@ class Runner:
         run = run or self.run
         if self._on_turn is not None:
             run = replace(run, watch=partial(self._show, self._on_turn, task))
-        context = _EvaluationContext(run, journal, deadline, task, digest(run.seed, task.id), replies)
+        context = _EvaluationContext(run, journal, deadline, task, digest(run.seed, task.id), replies, watch)
         try:
             evaluation, _ = await self._drive(checked_flow(evaluator, task, run), context, ())
             return check_evaluation(evaluation, task)
@@ -205,16 +218,21 @@ class Runner:
             recorded = context.journal.get(key, call.prompt_hash, call.seed)
             if isinstance(recorded, Completion | Failure):
                 return replace(recorded, call=format_address(here))
-        self._budget.check()
+        budgets = [self._budget, *([context.watch.budget] if context.watch and context.watch.budget else [])]
+        for budget in budgets:
+            budget.check()
         answer = replace(await self._ask(call, context.deadline), call=format_address(here))
         if isinstance(answer, Completion):
-            self._budget.spend(answer, call.model)
+            for budget in budgets:
+                budget.spend(answer, call.model)
         # A call that time ran out on is made again when the task is evaluated again.
         is_out_of_time = isinstance(answer, Failure) and answer.reason == "time_budget"
         if context.journal is not None and not is_out_of_time:
             await context.journal.put(key, call, answer)
-        if isinstance(answer, Completion) and self._observe is not None:
-            self._show(self._observe, call, answer)
+        if isinstance(answer, Completion):
+            for observe in (self._observe, context.watch and context.watch.answered):
+                if observe is not None:
+                    self._show(observe, call, answer)
         return answer
 
     def _show(self, observe: Callable[..., object], *shown: object) -> None:
@@ -271,8 +289,9 @@ class Runner:
         if model not in self.backends:
             hint = f"the engine was given {', '.join(map(repr, self.backends))}"
             raise ConfigError(f"there is no backend for the model {model!r}", field="model", hint=hint)
-        read_out = () if request.read_out is None else (request.read_out.encoded(),)
-        shape = digest(model, request.prompt.encoded, ById(request.schema), request.sampling.to_dict(), *read_out)
+        more: list[Any] = [] if request.read_out is None else [request.read_out.encoded()]
+        more += [dict(settings)] if (settings := reply_settings(self.backends[model])) else []
+        shape = digest(model, request.prompt.encoded, ById(request.schema), request.sampling.to_dict(), *more)
         sample = [context.run.seed, shape, list(request.sample_key), request.attempt]
         return Call(
             model=model,

@@ -14,14 +14,14 @@ from functools import partial
 
 from debate.concurrency.daemon_thread import DaemonThread
 from debate.concurrency.exits import ends_more, is_being_cancelled
-from debate.errors import ENDS_A_RUN, BackendUnavailableError, DebateError, TaskError
+from debate.errors import ENDS_A_RUN, BackendUnavailableError, BudgetExceededError, DebateError, TaskError
 from debate.evaluation import Evaluation, failed
 from debate.evaluators.base import Evaluator
 from debate.evaluators.contract import checked_footprint
 from debate.journal import RunJournal
 from debate.runtime.limits import Admission
 from debate.runtime.loop_thread import cancel_all
-from debate.runtime.runner import Runner, failed_by
+from debate.runtime.runner import Runner, Watch, failed_by
 from debate.types import Failure, Task, UniqueIds
 
 _UNTAKEN = 256
@@ -39,6 +39,7 @@ class EvaluationRequest:
     record: RunJournal | None = None
     settings: str = ""
     """Digest of the evaluator's settings, for the record."""
+    watch: Watch | None = None
 
 
 def with_unique_ids(tasks: Iterable[Task]) -> Iterator[Task]:
@@ -83,8 +84,13 @@ async def stream(
 
 
 def unfinished_evaluation(death: DebateError, job: EvaluationRequest) -> Evaluation:
-    """The failed evaluation of a job that the end of its run left undone. It is never recorded."""
-    failure = Failure("backend_dead" if isinstance(death, BackendUnavailableError) else "run_ended", death.message)
+    """The failed evaluation of a job that the end of its run, or of its call's budget, left undone.
+
+    It is never recorded.
+    """
+    is_of_call = isinstance(death, BudgetExceededError) and job.watch is not None and death.budget is job.watch.budget
+    reason = "backend_dead" if isinstance(death, BackendUnavailableError) else "budget" if is_of_call else "run_ended"
+    failure = Failure(reason, death.message)
     return failed(job.task.id, job.evaluator.name, len(job.task.candidates), failure, job.evaluator.scale)
 
 
@@ -109,13 +115,14 @@ def _longest_first(jobs: Sequence[EvaluationRequest]) -> list[EvaluationRequest]
 async def _recorded(runner: Runner, job: EvaluationRequest, replies: int) -> Evaluation:
     """Evaluate a job and record it; one that is recorded already is not evaluated again."""
     if job.record is None:
-        return await runner.evaluate(job.evaluator, job.task, replies=replies)
+        return await runner.evaluate(job.evaluator, job.task, replies=replies, watch=job.watch)
     # Who evaluates the same task of the same run meanwhile waits, and then finds it on record.
     async with runner.one_at_a_time(job.record, job.task.id):
         record = await job.record.open(job.task, job.settings)
         if record.finished is not None:
             return record.finished
-        evaluation = await runner.evaluate(job.evaluator, job.task, record, job.record.context, replies=replies)
+        context, watch = job.record.context, job.watch
+        evaluation = await runner.evaluate(job.evaluator, job.task, record, context, replies=replies, watch=watch)
         await record.finish(evaluation)
         return evaluation
 

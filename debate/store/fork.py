@@ -9,6 +9,7 @@ from sqlalchemy import Connection, insert, select
 
 from debate.journal import Answer
 from debate.sql.types import insert_new
+from debate.store.serialization import used_texts
 from debate.store.tables import CALLS, TASKS, TEXTS
 
 _CHUNK = 200
@@ -26,7 +27,8 @@ def calls_after(connection: Connection, run_id: int, after: int) -> tuple[list[d
     here = (CALLS.c.run_id == run_id) & CALLS.c.position.in_(chunk)
     calls = select(CALLS, TASKS.c.task_id).select_from(CALLS.join(TASKS, same)).where(here)
     calls = calls.order_by(CALLS.c.position, CALLS.c.retry_generation)
-    texts = select(TEXTS).where(TEXTS.c.hash.in_(select(CALLS.c.text_hash).where(here)))
+    used = [query.where(here) for query in used_texts(CALLS)]
+    texts = select(TEXTS).where(TEXTS.c.hash.in_(used[0].union(*used[1:])))
     return (
         [dict(row) for row in connection.execute(calls).mappings()],
         [dict(row) for row in connection.execute(texts).mappings()],

@@ -36,6 +36,8 @@ _LONGEST = 60
 
 def _differing(before: Any, now: Any, key: str) -> Iterator[str]:
     was, is_now = _keyed(before), _keyed(now)
+    if key.split(".")[0] == "model_settings" and key.count(".") < 2:  # those of a model are there where it has any
+        was, is_now = was or {}, is_now or {}
     if before == now:
         return
     if was is None or is_now is None:

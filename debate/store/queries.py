@@ -15,8 +15,8 @@ from debate.journal import Answer
 from debate.sql.connect import reading
 from debate.statistics import Accuracy
 from debate.store.fork import INHERITED, Inherited
-from debate.store.serialization import WITH_TEXT, as_answer
-from debate.store.tables import CALLS, EVALUATIONS, TASKS, TEXTS, TURNS
+from debate.store.serialization import as_answer, with_texts
+from debate.store.tables import CALLS, EVALUATIONS, TASKS, TURNS
 from debate.store.task_journal import Kept
 from debate.types import Usage, Verdict
 
@@ -25,7 +25,7 @@ def kept_answers(
     connection: Connection, run_id: int, positions: Sequence[int]
 ) -> tuple[dict[int, dict[tuple[str, int], Kept]], dict[int, Inherited]]:
     """Answers by position: those of the run, of each call that of the latest retry generation, and the inherited."""
-    query = select(CALLS, *WITH_TEXT).outerjoin(TEXTS, TEXTS.c.hash == CALLS.c.text_hash)
+    query = with_texts(CALLS, CALLS)
     query = query.where(CALLS.c.run_id == run_id, CALLS.c.position.in_(positions)).order_by(CALLS.c.retry_generation)
     kept: dict[int, dict[tuple[str, int], Kept]] = {}
     inherited: dict[int, dict[tuple[str, int | None], Answer]] = {}
@@ -138,7 +138,7 @@ def totals(connection: Connection, run_id: int, revision: int) -> Totals:
     """Count them."""
     tasks = and_(TASKS.c.run_id == run_id, TASKS.c.evalset_revision == revision)
     e = EVALUATIONS.c
-    tokens = (e.prompt_tokens, e.cached_tokens, e.completion_tokens, e.calls)
+    tokens = (e.prompt_tokens, e.cached_tokens, e.completion_tokens, e.calls, e.thinking_tokens)
     sums = [func.coalesce(func.sum(column), 0) for column in (e.rounds, e.n_failures, e.cells, e.abstained, *tokens)]
     summed = connection.execute(select(*sums, *_ACCURACY).select_from(_EVALUATED).where(tasks)).one()
     rounds, failures, cells, abstained, *usage = map(int, summed[: len(sums)])
@@ -177,6 +177,11 @@ def used(connection: Connection, run_id: int) -> dict[str, Usage]:
     here = and_(c.run_id == run_id, c.kind == "generate", ~c.is_cached, ~c.is_inherited)
     rows = connection.execute(select(c.model, *counts).where(here).group_by(c.model).order_by(c.model))
     return {row[0]: Usage(*map(int, row[1:])) for row in rows}
+
+
+def accuracy(connection: Connection, chosen: Any) -> Accuracy:
+    """Accuracy over the evaluations of a query, which holds their table."""
+    return _accuracy(connection.execute(chosen.with_only_columns(*_ACCURACY)).one())
 
 
 def accuracy_by_group(connection: Connection, run_id: int, revision: int) -> dict[str, Accuracy]:

@@ -16,7 +16,16 @@ from sqlalchemy import Connection, delete, func, select, update
 from debate.flow import Completion
 from debate.sql.types import insert_new
 from debate.store.database import Database
-from debate.store.serialization import WITH_TEXT, distributions_of, stored_distributions, text_hash, text_of, text_row
+from debate.store.serialization import (
+    distributions_of,
+    stored_distributions,
+    text_hash,
+    text_of,
+    text_rows,
+    thinking_of,
+    used_texts,
+    with_texts,
+)
 from debate.store.tables import CALLS, REPLIES, TEXTS, ReplyRow
 from debate.types import Usage
 
@@ -64,6 +73,7 @@ class ReplyCache:
             "key": key,
             "model": model,
             "text_hash": text_hash(completion.text),
+            "thinking_hash": text_hash(completion.thinking) if completion.thinking else None,
             "data": data if read_out is None else {**data, "distributions": read_out},
             "created_at": now,
             "expires_at": now + (self._ttl if self._ttl is not None else 1e12),
@@ -73,7 +83,7 @@ class ReplyCache:
         def replace(connection: Connection) -> None:
             connection.execute(delete(ReplyRow).where(ReplyRow.key == key))
             insert_new(connection, REPLIES, [row])  # another process may have kept one meanwhile
-            insert_new(connection, TEXTS, [text_row(completion.text)])
+            insert_new(connection, TEXTS, text_rows(completion))
 
         await self._database.arun(replace)
 
@@ -95,15 +105,16 @@ class ReplyCache:
         return self._database.run(delete_them)
 
     def _found(self, connection: Connection, key: str) -> Completion | None:
-        query = select(REPLIES.c.data, *WITH_TEXT).join(TEXTS, TEXTS.c.hash == REPLIES.c.text_hash)
+        query = with_texts(REPLIES, REPLIES.c.data)
         row = connection.execute(query.where(ReplyRow.key == key, ReplyRow.expires_at > self._clock())).first()
-        if row is None:
+        if row is None or row.text_data is None:
             return None
         data = row.data
         connection.execute(update(ReplyRow).where(ReplyRow.key == key).values(hits=ReplyRow.hits + 1))
         usage, read_out = Usage(**data["usage"]), distributions_of(data.get("distributions"))
         escaped = data["escaped_special_tokens"]
-        return Completion(text_of(row), data["finish_reason"], usage, escaped, read_out, cached=True)
+        said, thinking = text_of(row), thinking_of(row)
+        return Completion(said, data["finish_reason"], usage, escaped, read_out, cached=True, thinking=thinking)
 
     def _stats(self, connection: Connection) -> CacheStats:
         replies = hits = tokens = expired = 0
@@ -118,5 +129,5 @@ class ReplyCache:
 
 def _delete_unused_texts(connection: Connection) -> None:
     """Delete the texts that neither a call nor a cached reply refers to."""
-    used = select(CALLS.c.text_hash).where(CALLS.c.text_hash.is_not(None)).union(select(REPLIES.c.text_hash))
-    connection.execute(delete(TEXTS).where(TEXTS.c.hash.not_in(used)))
+    first, *others = (*used_texts(CALLS), *used_texts(REPLIES))
+    connection.execute(delete(TEXTS).where(TEXTS.c.hash.not_in(first.union(*others))))

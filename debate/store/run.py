@@ -23,6 +23,7 @@ from debate.store.lease import run_locks
 from debate.store.queries import (
     Decoded,
     Totals,
+    accuracy,
     accuracy_by_group,
     decoded_calls,
     delete_records,
@@ -368,6 +369,11 @@ class StoredRun:
     def totals(self) -> Totals:
         """What the run came to so far."""
         return self._database.run(lambda connection: totals(connection, self._run_id, self.evalset_revision))
+
+    def accuracy(self, settings: str) -> Accuracy:
+        """Accuracy over the tasks with a label that are evaluated under these settings."""
+        here = self._with_evaluations().where(self._latest, _under(settings))
+        return self._database.run(lambda connection: accuracy(connection, here))
 
     def accuracy_by_group(self) -> dict[str, Accuracy]:
         """Accuracy by the `group` in the tasks' metadata; empty where tasks name none."""

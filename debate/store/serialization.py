@@ -11,6 +11,7 @@ from dataclasses import asdict
 from typing import Any
 
 import numpy as np
+from sqlalchemy import Select, Table, select
 
 from debate.errors import TaskError
 from debate.evaluation import Evaluation, abstained_cells, from_plain, plain
@@ -88,6 +89,7 @@ def call_row(key: CallKey, call: Call | Recall, answer: Answer) -> Row:
         "seed": asked and asked.seed,
         "info": asked and _of_the_call(asked.info),
         "text_hash": text_hash(said.text) if said is answer else None,
+        "thinking_hash": text_hash(said.thinking) if said.thinking else None,
         "finish_reason": said.finish_reason if said is answer else None,
         "escaped_special_tokens": said.escaped_special_tokens,
         "is_cached": said.cached,
@@ -98,6 +100,7 @@ def call_row(key: CallKey, call: Call | Recall, answer: Answer) -> Row:
         "prompt_tokens": said.usage.prompt_tokens,
         "cached_tokens": said.usage.cached_tokens,
         "completion_tokens": said.usage.completion_tokens,
+        "thinking_tokens": said.usage.thinking_tokens or None,
         "created_at": time.time(),
     }
 
@@ -109,12 +112,12 @@ def _of_the_call(info: Mapping[str, Any]) -> Row:
 
 @reading("an answer")
 def as_answer(row: Any) -> Answer:
-    """The answer that a row of `calls` holds, joined with `texts`."""
+    """The answer that a row of `calls` holds, joined with its texts."""
     if row.kind == "recall":
         return tuple(from_plain(Memory, memory) for memory in row.memories)
     if row.failure is not None:
         return Failure(**row.failure)
-    usage = Usage(row.prompt_tokens, row.cached_tokens, row.completion_tokens, 1)
+    usage = Usage(row.prompt_tokens, row.cached_tokens, row.completion_tokens, 1, row.thinking_tokens or 0)
     return Completion(
         text_of(row),
         row.finish_reason,
@@ -123,6 +126,7 @@ def as_answer(row: Any) -> Answer:
         distributions_of(row.distributions),
         row.address,
         row.is_cached,
+        thinking=thinking_of(row),
     )
 
 
@@ -137,8 +141,10 @@ def distributions_of(stored: Sequence[Any] | None) -> tuple[LabelDistribution, .
 
 
 def evaluation_row(evaluation: Evaluation, settings: str) -> Row:
-    """An evaluation's row, without its run and position, and without what the task's metadata say."""
+    """An evaluation's row, without its run and position, and without what other functions here give."""
     cv = evaluation.cv[-1] if evaluation.cv else math.nan
+    usage = asdict(evaluation.usage)
+    del usage["thinking_tokens"]
     return {
         "settings": settings,
         "evaluator": evaluation.evaluator,
@@ -151,7 +157,7 @@ def evaluation_row(evaluation: Evaluation, settings: str) -> Row:
         "stop_reason": evaluation.stop_reason,
         "rounds": evaluation.rounds_run,
         "n_failures": len(evaluation.failures),
-        **asdict(evaluation.usage),
+        **usage,
         "data": evaluation.to_json(),
         "created_at": time.time(),
     }
@@ -171,6 +177,11 @@ def cell_columns(evaluation: Evaluation) -> Row:
     """The columns of an evaluation's row that count the cells of its turns."""
     abstained, cells = abstained_cells(evaluation)
     return {"cells": cells, "abstained": abstained} if cells else {"cells": None, "abstained": None}
+
+
+def thinking_columns(evaluation: Evaluation) -> Row:
+    """The columns of an evaluation's row that count its thinking."""
+    return {"thinking_tokens": evaluation.usage.thinking_tokens or None}
 
 
 def group_of(metadata: Mapping[str, Any], key: str = "group") -> str | None:
@@ -232,11 +243,41 @@ def text_row(text: str) -> dict[str, Any]:
     return {"hash": text_hash(text), "data": stored, "is_compressed": is_compressed}
 
 
+def text_rows(completion: Completion) -> list[dict[str, Any]]:
+    """The rows of `texts` that a completion needs."""
+    return [text_row(completion.text), *([text_row(completion.thinking)] if completion.thinking else ())]
+
+
 def text_of(row: Any) -> str:
-    """The text of a row that holds the columns of `texts`."""
-    data = zlib.decompress(row.text_data) if row.is_compressed else row.text_data
-    return data.decode("utf-8", "surrogatepass")
+    """The reply of a row that a query made `with_texts`."""
+    return _text(row.text_data, row.is_compressed)
 
 
-WITH_TEXT = (TEXTS.c.data.label("text_data"), TEXTS.c.is_compressed)
-"""What `text_of` needs of a query that joins `texts`."""
+def thinking_of(row: Any) -> str:
+    """The thinking of a row that a query made `with_texts`; empty without any."""
+    return "" if row.thinking_data is None else _text(row.thinking_data, row.thinking_is_compressed)
+
+
+def _text(data: bytes, is_compressed: bool) -> str:
+    return (zlib.decompress(data) if is_compressed else data).decode("utf-8", "surrogatepass")
+
+
+def with_texts(table: Table, *columns: Any) -> Select[Any]:
+    """A query of columns of `calls` or `replies` together with their texts; see `text_of` and `thinking_of`."""
+    thinking = TEXTS.alias("thinking")
+    texts = (
+        TEXTS.c.data.label("text_data"),
+        TEXTS.c.is_compressed,
+        thinking.c.data.label("thinking_data"),
+        thinking.c.is_compressed.label("thinking_is_compressed"),
+    )
+    joined = table.outerjoin(TEXTS, TEXTS.c.hash == table.c.text_hash)
+    joined = joined.outerjoin(thinking, thinking.c.hash == table.c.thinking_hash)
+    chosen: list[Any] = [*columns, *texts]
+    query: Any = select(*chosen).select_from(joined)
+    return query
+
+
+def used_texts(table: Table) -> Sequence[Select[Any]]:
+    """Queries of the keys in `texts` that `calls` or `replies` refer to."""
+    return [select(column).where(column.is_not(None)) for column in (table.c.text_hash, table.c.thinking_hash)]

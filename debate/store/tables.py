@@ -6,7 +6,7 @@
          ── shards                  what is left of its tasks, in pieces that processes claim
          ── workers                 the processes that work on it, or did
     replies                         the cache of replies, shared by all runs of the store
-    texts                           the raw replies that calls and the cache refer to, each once
+    texts                           the raw replies that calls and the cache refer to, and thinking; each once
 
 Times are seconds since 1970 in UTC. Texts that a model or a user wrote are JSON-encoded, so that NULs and half
 surrogate pairs survive in every database.
@@ -92,6 +92,8 @@ class CallRow(Base):
     """Round, agent and the like, as the evaluator names them."""
     text_hash: Mapped[str | None]
     """Key of the raw reply in `texts`."""
+    thinking_hash: Mapped[str | None]
+    """Key in `texts` of what the model thought before it; NULL where it did not say."""
     finish_reason: Mapped[str | None]
     escaped_special_tokens: Mapped[int] = mapped_column(default=0)
     is_cached: Mapped[bool] = mapped_column(default=False)
@@ -106,6 +108,8 @@ class CallRow(Base):
     prompt_tokens: Mapped[int] = mapped_column(default=0)
     cached_tokens: Mapped[int] = mapped_column(default=0)
     completion_tokens: Mapped[int] = mapped_column(default=0)
+    thinking_tokens: Mapped[int | None]
+    """Those of them in which the model thought; NULL where that is not known."""
     created_at: Mapped[float]
 
 
@@ -146,6 +150,8 @@ class EvaluationRow(Base):
     prompt_tokens: Mapped[int]
     cached_tokens: Mapped[int]
     completion_tokens: Mapped[int]
+    thinking_tokens: Mapped[int | None]
+    """NULL where none are known."""
     data: Mapped[str] = mapped_column(Text)
     """The evaluation as JSON: its line of `results.jsonl`."""
     created_at: Mapped[float]
@@ -236,6 +242,8 @@ class ReplyRow(Base):
     model: Mapped[str]
     text_hash: Mapped[str]
     """Key of the raw reply in `texts`."""
+    thinking_hash: Mapped[str | None]
+    """Key in `texts` of what the model thought before it; NULL where it did not say."""
     data: Mapped[Any] = mapped_column(Json)
     """The rest of the reply: finish reason, usage, and `distributions` where some were read out."""
     created_at: Mapped[float]

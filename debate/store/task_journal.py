@@ -14,7 +14,16 @@ from debate.flow import Call, Completion, Recall
 from debate.journal import Address, Answer, CallKey, format_address
 from debate.store.database import Database
 from debate.store.fork import Inherited
-from debate.store.serialization import Row, call_row, cell_columns, evaluation_row, label_columns, text_row, turn_rows
+from debate.store.serialization import (
+    Row,
+    call_row,
+    cell_columns,
+    evaluation_row,
+    label_columns,
+    text_rows,
+    thinking_columns,
+    turn_rows,
+)
 from debate.store.tables import CALLS, EVALUATIONS, TEXTS, TURNS
 
 
@@ -80,13 +89,13 @@ class SqlTaskJournal:
 
     async def put(self, key: CallKey, call: Call | Recall, answer: Answer) -> None:
         """Record an answer; committed when this returns."""
-        texts = [(TEXTS, text_row(answer.text))] if isinstance(answer, Completion) else []
+        texts = [(TEXTS, row) for row in text_rows(answer)] if isinstance(answer, Completion) else []
         await self.database.ainsert((CALLS, self._keyed(call_row(key, call, answer))), *texts)
 
     async def finish(self, evaluation: Evaluation) -> None:
         """Record the evaluation and its turns; those under other settings go."""
         made = {**evaluation_row(evaluation, self.settings), **label_columns(evaluation, self.metadata)}
-        row = {**made, **cell_columns(evaluation)}
+        row = {**made, **cell_columns(evaluation), **thinking_columns(evaluation)}
         rows = [(EVALUATIONS, self._keyed(row)), *((TURNS, self._keyed(turn)) for turn in turn_rows(evaluation))]
         if not self.is_stale:
             await self.database.ainsert(*rows)

@@ -51,6 +51,12 @@ class Request:
         return next((n for n in given if n is not None), _REPLY_TOKENS)
 
     @property
+    def may_think(self) -> bool:
+        """Whether thinking was not switched off, in either protocol."""
+        switches = {**self.body.get("chat_template_kwargs", {}), "think": self.body.get("think")}
+        return all(switches.get(name) is not False for name in ("enable_thinking", "think"))
+
+    @property
     def begun(self) -> str:
         """The reply's beginning, where the server is to go on with it."""
         return self.body["messages"][-1]["content"] if self.body.get("continue_final_message") else ""
@@ -160,10 +166,20 @@ def _scores(asked: Mapping[str, Any], shift: int) -> dict[str, Any]:
     return {"scores": [(n + shift) % 11 for n in range(asked["scores"]["minItems"])]}
 
 
-def completion(text: str | None, finish_reason: str = "stop", **changes: object) -> dict[str, Any]:
-    """The body of an OpenAI chat completion that says `text`."""
-    message: dict[str, Any] = {"role": "assistant", "content": text}
-    usage = {"prompt_tokens": 100, "completion_tokens": _REPLY_TOKENS, "total_tokens": 100 + _REPLY_TOKENS}
+def completion(
+    text: str | None,
+    finish_reason: str = "stop",
+    thought: str = "",
+    field: str = "reasoning_content",
+    **changes: object,
+) -> dict[str, Any]:
+    """The body of an OpenAI chat completion that says `text`, after a thought of a token a word, in this field."""
+    message: dict[str, Any] = {"role": "assistant", "content": text, **({field: thought} if thought else {})}
+    n_thought = len(thought.split())
+    said = n_thought + (0 if thought and text is None else _REPLY_TOKENS)
+    usage: dict[str, Any] = {"prompt_tokens": 100, "completion_tokens": said, "total_tokens": 100 + said}
+    if thought:
+        usage["completion_tokens_details"] = {"reasoning_tokens": n_thought}
     choice = {"index": 0, "message": message, "finish_reason": finish_reason}
     made = {"id": "c", "object": "chat.completion", "created": 0, "model": "m", "choices": [choice], "usage": usage}
     return {**made, **changes}
@@ -215,13 +231,22 @@ class FakeServer:
     """
 
     def __init__(
-        self, behavior: Behavior | None = None, *, logprobs: bool = True, delay: float = 0.0, port: int = 0
+        self,
+        behavior: Behavior | None = None,
+        *,
+        logprobs: bool = True,
+        thinking: str = "",
+        thinking_field: str = "reasoning_content",
+        delay: float = 0.0,
+        port: int = 0,
     ) -> None:
         """A server that starts with the `with` block.
 
         Args:
             behavior: what happens to a request; None answers them all.
             logprobs: whether it gives log-probabilities to those who ask for them.
+            thinking: what it thinks before a reply, unless it is told not to; each word counts as a token.
+            thinking_field: the member of OpenAI's messages that says it.
             delay: seconds before each answer.
             port: 0 takes a free one.
         """
@@ -230,6 +255,8 @@ class FakeServer:
         self.port = port
         self.behavior = behavior or properly
         self._logprobs = logprobs
+        self._thinking = thinking
+        self._thinking_field = thinking_field
         self._delay = delay
         self._at_once = 0
         self._schema: dict[str, Any] | None = None
@@ -305,18 +332,22 @@ class FakeServer:
 
     def _proper(self, request: Request) -> Reply:
         text, reason = judgment(self._schema) if self._schema else "Hello.", "stop"
+        words = self._thinking.split() if request.may_think and not request.begun else []
+        thought = " ".join(words[: request.max_tokens])
         if request.begun:
             text, reason = next(iter(likely_after(request.begun))), "length"
-        elif request.max_tokens < _REPLY_TOKENS:
+        elif words and request.max_tokens <= len(words):
+            text, reason = "", "length"
+        elif request.max_tokens < len(words) + _REPLY_TOKENS:
             text, reason = text[: len(text) // 2], "length"
         if request.path == "/v1/chat/completions":
-            answer = completion(text, reason)
+            answer = completion(text or None, reason, thought, self._thinking_field)
             if request.body.get("logprobs") and self._logprobs:
                 answer["choices"][0]["logprobs"] = logprobs_of(request.begun, text, request.body["top_logprobs"])
             return Reply(body=answer)
         if request.path == "/api/chat":
-            message = {"role": "assistant", "content": text}
-            counts = {"prompt_eval_count": 100, "eval_count": _REPLY_TOKENS}
+            message = {"role": "assistant", "content": text, **({"thinking": thought} if thought else {})}
+            counts = {"prompt_eval_count": 100, "eval_count": len(thought.split()) + _REPLY_TOKENS * bool(text)}
             return Reply(body={"model": "m", "message": message, "done": True, "done_reason": reason, **counts})
         return failing(404, "no such path")
 

@@ -239,6 +239,9 @@ class SilentListener:
     def finished(self, evaluation: Evaluation) -> None:
         """Say nothing."""
 
+    def judged(self, right: int, labeled: int) -> None:
+        """Say nothing."""
+
     def shared(self, others: Others) -> None:
         """Say nothing."""
 

@@ -6,6 +6,7 @@ import json
 import statistics
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,6 +24,7 @@ from debate.parsing.debate_reply import ReplyForm
 from debate.profiles import MemorySettings
 
 pytestmark = pytest.mark.vllm
+GENERAL = Path(__file__).parents[2] / "scripts" / "general_tasks.jsonl"
 
 
 def own_tasks(group: str = PLAIN) -> list[Task]:
@@ -123,7 +125,7 @@ def test_two_candidates_are_judged_and_six_are(judge_engine: Engine) -> None:
 
 
 def test_what_is_outside_of_its_world_is_left_unscored_with_the_reason(judge_engine: Engine) -> None:
-    tasks = [task for task, _, _ in EvalSet(TASKS.with_name("general_tasks.jsonl")).tasks()][:10]
+    tasks = [task for task, _, _ in EvalSet(GENERAL).tasks()][:10]
     found = judge_engine.evaluate_batch(tasks, bundled_judge.evaluator(rounds=1))
     abstained = [each for each in found if np.isnan(each.scores).all()]
     assert len(abstained) >= 9

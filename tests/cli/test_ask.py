@@ -79,6 +79,21 @@ def test_a_best_answer_that_is_not_there_is_refused(
     assert f"--best: must be from 1 to 2, got {number}" in capsys.readouterr().err
 
 
+def test_with_a_price_the_last_line_says_what_it_cost(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert debate(monkeypatch, *ASKED, *BACKEND, "--price", "1000,0") == 0
+    text = shown(capsys)
+    tokens = int(text.partition(" calls, ")[2].partition(" prompt tokens")[0].replace(",", ""))
+    assert text.endswith(f" s cost {tokens / 1000:,.2f}")
+
+
+def test_a_limit_of_the_cost_needs_a_price(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert debate(monkeypatch, *ASKED, *BACKEND, "--max-cost", "1") == 2
+    assert "max_cost: needs the price of" in capsys.readouterr().err
+    assert CALLS == []
+
+
 def test_context_and_reference_reach_the_agents(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -69,6 +69,23 @@ def test_it_says_what_is_in_an_eval_set_and_what_a_run_would_ask(
     assert not Path("runs").exists()
 
 
+def test_it_says_what_the_run_would_cost_where_every_model_it_asks_has_a_price(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = as_json(monkeypatch, capsys, "t.jsonl", "--price", "2000,0.5,1000")
+    least, most = (
+        (tokens["prompt_tokens"] * 2000 + tokens["completion_tokens"] * 1000) / 1e6
+        for tokens in (found["estimate"]["least"], found["estimate"]["most"])
+    )
+    assert found["cost"] == {"least": pytest.approx(least), "most": pytest.approx(most)}
+    said = Said(monkeypatch, capsys, "t.jsonl", "--price", "2000,0.5,1000")
+    assert f"cost about {least:,.2f} to {most:,.2f}" in said.words
+    assert as_json(monkeypatch, capsys, "t.jsonl")["cost"] is None
+    assert "cost" not in Said(monkeypatch, capsys, "t.jsonl").words
+    priced = ("--price", "1,1", "--models", "big={backend: openai, model: b}")
+    assert as_json(monkeypatch, capsys, "t.jsonl", *priced)["cost"] is not None  # big is not asked
+
+
 def test_the_flags_of_a_run_are_taken(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     Path("t.csv").write_text("question,one,two\nq,a,b\n")
     flags = ("--column", "x=question", "--column", "candidates=one,two", "--evaluator", "vote", "--option", "ballots=2")

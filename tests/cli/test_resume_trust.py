@@ -16,6 +16,9 @@ from typing import Any
 
 import pytest
 
+from debate import Engine, Task
+from debate.backends import Scripted
+from debate.testing import reply_for
 from debate.testing.fake_server import FakeServer, Request, every, failing, properly
 
 KEY = "sk-VICTIM"
@@ -233,6 +236,15 @@ def test_a_run_that_was_begun_in_python_says_where_it_goes_on(tmp_path: Path) ->
     assert status == 2
     assert "out: was begun in Python: its settings name neither model nor evaluator" in error
     assert "Run(evalset=None" in error
+
+
+def test_a_store_that_python_made_is_no_run_of_the_command_line_and_says_how_to_go_on(tmp_path: Path) -> None:
+    with Engine(Scripted(reply_for), store=tmp_path / "mine.sqlite") as engine:
+        engine.evaluate(Task("2 + 2?", ["4", "5"]), run="mine")
+    status, error = debate(tmp_path, "resume", "mine.sqlite")
+    assert status == 2
+    assert "mine.sqlite: is a file, not the folder of a run" in error
+    assert "store='mine.sqlite').evaluate_batch(tasks, evaluator, run=NAME)" in error
 
 
 def test_a_model_that_a_persona_asks_for_is_missed_with_the_flag_that_names_it(tmp_path: Path) -> None:

@@ -315,6 +315,15 @@ def test_the_reference_is_shown_with_the_task(folder: Path) -> None:
     assert "Q? Reference answer Because. Candidate 1" in words(shown(folder, "sky", "--evalset", evalset))
 
 
+def test_the_tasks_own_components_are_shown_with_the_task(folder: Path) -> None:
+    write(folder, TWO_ROUNDS)
+    own = [{"name": "cites", "description": "Names a source.", "weight": 0.5}]
+    evalset = folder.parent / "tasks.jsonl"
+    evalset.write_text(json.dumps({"id": "sky", "x": "Q?", "candidates": ["a", "b"], "components": own}))
+    text = words(shown(folder, "sky", "--evalset", evalset))
+    assert "Q? Components of the task cites (weight 0.5): Names a source. Candidate 1" in text
+
+
 def write_one(folder: Path, evaluation: Evaluation) -> Path:
     write(folder, evaluation)
     return folder

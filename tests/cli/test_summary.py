@@ -136,6 +136,32 @@ def test_debates_without_a_stop_reason_of_their_own_name_none(
     assert line_of(capsys.readouterr().out, "stopped").split() == ["stopped", "1.00", "rounds", "on", "average"]
 
 
+def test_a_function_has_no_calls_tokens_and_rounds(summary: str) -> None:
+    words = plain(summary).split()
+    assert not {"calls", "tokens", "turns", "stopped", "CV", "rounds", "cost"} & set(words)
+
+
+def test_the_accuracy_so_far_is_that_of_the_summary_also_when_a_run_goes_on(tmp_path: Path) -> None:
+    class Told(SilentListener):
+        def __init__(self) -> None:
+            self.judged_so_far: list[tuple[int, int]] = []
+
+        def judged(self, right: int, labeled: int) -> None:
+            self.judged_so_far.append((right, labeled))
+
+    execute(tmp_path, ROWS[:3])
+    (tmp_path / "tasks.jsonl").write_text("".join(json.dumps(each) + "\n" for each in ROWS))
+    told = Told()
+    job = Run(
+        evalset=EvalSet(tmp_path / "tasks.jsonl"),
+        folder=tmp_path,
+        evaluator=CallbackEvaluator(worth, scale=Scale(0, 10)),
+    )
+    _, totals = job.execute({"none": Scripted(reply_for)}, told)
+    assert told.judged_so_far[0] == (1, 3)
+    assert told.judged_so_far[-1] == (totals.accuracy.right, totals.accuracy.labeled) == (2, 5)
+
+
 # ---- labels that come after the run
 
 

@@ -25,6 +25,16 @@ def test_a_response_is_not_preferred_to_itself(tmp_path: Path) -> None:
     assert [(row["chosen"], row["rejected"]) for row in lines_of(tmp_path / "p.jsonl")] == [("same", "other")]
 
 
+def test_of_a_conversation_messages_are_preferred(tmp_path: Path) -> None:
+    asked = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "User: hi"}]
+    reply = [{"role": "assistant", "content": "no"}]
+    tasks = [Task(asked, [reply, "yes"], "a"), Task("Why?", [reply, "yes"], "b"), Task("Why?", ["no", "yes"], "c")]
+    export_named("preferences").write([(each, scored(1, 9)) for each in tasks], tmp_path / "p.jsonl", "run")
+    rows = [(row["prompt"], row["chosen"], row["rejected"]) for row in lines_of(tmp_path / "p.jsonl")]
+    yes = [{"role": "assistant", "content": "yes"}]
+    assert rows == [(asked, yes, reply), ([{"role": "user", "content": "Why?"}], yes, reply), ("Why?", "yes", "no")]
+
+
 def test_preferences_pair_the_best_with_every_worse_one(tmp_path: Path) -> None:
     results = [
         (task(4, "a"), scored(5, 8, math.nan, 8)),

@@ -10,6 +10,7 @@ import pytest
 
 from debate import CallbackEvaluator, Scale
 from debate.backends import Scripted
+from debate.bundled_judge import model_path
 from debate.config.settings import RunSettings
 from debate.dataset.evalset import EvalSet
 from debate.dataset.readers import RecordFile
@@ -124,4 +125,32 @@ def test_candidates_that_are_probably_a_mistake_are_noted_once(
     assert len(first.notes) == len(expected)
     assert first.notes[0].endswith("t.jsonl:2")
     job.execute({"scripted": Scripted(reply_for)}, again)
+    assert again.notes == []
+
+
+OUTSIDE = "outside of the bundled judge's world (sums, differences, the largest, sorting), so that"
+
+
+@pytest.mark.parametrize(
+    ("evaluator", "model", "expected"),
+    [
+        (debates(rounds=1, abstain=True), str(model_path()), [f"{OUTSIDE} it abstains, in 2 of the tasks, first "]),
+        (debates(rounds=1), str(model_path()), [f"{OUTSIDE} its scores are noise, in 2 of the tasks, first "]),
+        (debates(rounds=1, abstain=True), "another", []),
+        (CallbackEvaluator(equal, scale=Scale(0, 9)), str(model_path()), []),
+    ],
+    ids=["abstains", "cannot abstain", "another model", "no model"],
+)
+def test_tasks_outside_of_the_bundled_judges_world_are_noted_once(
+    tmp_path: Path, evaluator: Evaluator, model: str, expected: list[str]
+) -> None:
+    given = ["17+25?", "Which caption is best?", "Sort 3 1 2.", "Write a poem."]
+    rows = [{"id": f"t{n}", "x": x, "candidates": ["a", "b"]} for n, x in enumerate(given)]
+    (tmp_path / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    job = Run(evalset=EvalSet(tmp_path / "t.jsonl"), folder=tmp_path / "out", evaluator=evaluator)
+    first, again = Noting(), Noting()
+    for noting in (first, again):
+        job.execute({model: Scripted(reply_for, model=model)}, noting)
+    assert [any(text in note for note in first.notes) for text in expected] == [True] * len(expected)
+    assert len(first.notes) == len(expected)
     assert again.notes == []

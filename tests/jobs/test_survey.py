@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from debate import StepEvaluator, VoteEvaluator
+from debate.bundled_judge import model_path
 from debate.dataset.several import evalset_of
 from debate.errors import TaskError
 from debate.jobs.survey import Survey
@@ -48,3 +49,13 @@ def test_components_that_an_evaluator_ignores_are_noted(tmp_path: Path) -> None:
             sum("components of the task's own are ignored, as step scores none" in note for note in survey.notes)
             == noted
         )
+
+
+def test_questions_outside_of_the_bundled_judges_world_are_noted_for_that_model_alone(tmp_path: Path) -> None:
+    file = lines(tmp_path / "t.jsonl", {**ROW, "x": "17+25?"}, {**ROW, "x": "Which caption is best?"})
+    for model, noted in ((str(model_path()), 1), ("another", 0), ("", 0)):
+        survey = Survey(model=model)
+        list(survey.read(evalset_of([file]), VoteEvaluator()))
+        found = [note for note in survey.notes if "outside of the bundled judge's world" in note]
+        assert len(found) == noted
+        assert all("its scores are noise, in 1 of the tasks, first" in note for note in found)

@@ -134,8 +134,10 @@ def test_labels_of_an_earlier_store_are_read_anew(tmp_path: Path) -> None:
         connection.execute("ALTER TABLE evaluations DROP COLUMN verdict")
         connection.execute("ALTER TABLE evaluations DROP COLUMN chance")
         connection.execute("ALTER TABLE evaluations ADD COLUMN best INTEGER")
-        for table, column in (("calls", "distributions"), ("evaluations", "cells"), ("evaluations", "abstained")):
-            connection.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
+        later = {"calls": ["distributions", "thinking_hash", "thinking_tokens"], "replies": ["thinking_hash"]}
+        for table, columns in {**later, "evaluations": ["cells", "abstained", "thinking_tokens"]}.items():
+            for column in columns:
+                connection.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
         connection.execute("DROP TABLE shards")
         connection.execute("DROP TABLE workers")
         connection.execute("UPDATE alembic_version SET version_num = '0002'")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from debate.backends.base import Call, Capacity, check_is_chat
 from debate.backends.http.special_tokens import escape_special_tokens
+from debate.backends.thinking import ThinkingSettings
 from debate.errors import ConfigError
 from debate.flow import Completion, Prompt
 from debate.net.http import AsyncJsonClient, encoded
@@ -35,6 +36,7 @@ class HTTPBackend(ABC):
     Args:
         path: what is appended to the base URL.
         api_key_env: environment variable with the server's key; None sends none.
+        thinking: whether the model thinks before it replies; None leaves it to the server.
         transport: of the HTTP client, for tests and proxies.
         limits: how many requests and tokens per minute the server is sent at most; None is without limit.
     """
@@ -50,6 +52,7 @@ class HTTPBackend(ABC):
         slots: int,
         retry_policy: RetryPolicy | None,
         api_key_env: str | None = None,
+        thinking: ThinkingSettings | None = None,
         transport: httpx2.AsyncBaseTransport | None = None,
         limits: RateLimits | None = None,
     ) -> None:
@@ -58,7 +61,10 @@ class HTTPBackend(ABC):
         if slots < 1:
             raise ConfigError(f"must be at least 1, got {slots}", field="slots")
         self.model = model
-        self.capacity = Capacity(slots)
+        thinking = thinking or ThinkingSettings()
+        self.thinks = thinking.is_asked_for
+        self.reply_settings = thinking.shaping()
+        self.capacity = Capacity(slots, thinking_tokens=thinking.tokens(thinks=self.thinks))
         self.retry_policy = retry_policy or RetryPolicy()
         self._path = path
         self._client = AsyncJsonClient(base_url, api_key_env)
@@ -107,6 +113,13 @@ class HTTPBackend(ABC):
         check_is_chat(prompt, self.model)
         return escape_special_tokens(prompt)
 
+    def _sampling(self, call: Call) -> dict[str, Any]:
+        """The sampling of a call, with room for thinking besides the reply."""
+        sampling = call.sampling.to_dict()
+        if "max_tokens" in sampling:
+            sampling["max_tokens"] += self.capacity.thinking_tokens
+        return sampling
+
     @abstractmethod
     async def _ask(self, call: Call, messages: list[dict[str, str]]) -> Completion:
         """Make one attempt; raises `TransportError`."""
@@ -119,7 +132,7 @@ class HTTPBackend(ABC):
         text = encoded(body)
         if (queue := self._queue) is None:
             return await self._client.post(self._path, text, call.session)
-        longest = len(text) // _CHARACTERS_PER_TOKEN + (call.sampling.max_tokens or 0)
+        longest = len(text) // _CHARACTERS_PER_TOKEN + self._sampling(call).get("max_tokens", 0)
         start = await held_back(queue.start(longest))
         answer = await self._client.post(self._path, text, call.session)
         if used := self._tokens_used(mapping(answer)):
@@ -134,6 +147,12 @@ class HTTPBackend(ABC):
 def count(value: object) -> int:
     """A number of tokens as a server states it; 0 where it states none."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+
+
+def first_text(message: Mapping[str, Any], *names: str) -> str:
+    """The first of some members of a message that is a text with anything in it; empty without one."""
+    texts = (message.get(name) for name in names)
+    return next((text for text in texts if isinstance(text, str) and text.strip()), "").strip()
 
 
 def mapping(value: object) -> dict[str, Any]:

@@ -17,10 +17,11 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from debate.backends.base import READOUT_HINT, Call
-from debate.backends.http.client import HTTPBackend, count, log, mapping
+from debate.backends.http.client import HTTPBackend, count, first_text, log, mapping
 from debate.backends.http.response_format import ResponseFormat, response_format
 from debate.backends.http.special_tokens import escape_blocks
 from debate.backends.http.top_logprobs import Likely, Place, Token, places_of, read_labels, tokens_of
+from debate.backends.thinking import Thinking, ThinkingSettings, thinking_settings, with_thinking_apart
 from debate.concurrency.side_by_side import side_by_side
 from debate.errors import BackendUnavailableError, ConfigError
 from debate.flow import Block, Completion, Segment
@@ -33,6 +34,7 @@ T = TypeVar("T")
 Chat = list[dict[str, str]]
 
 _UNSUPPORTED = re.compile(r"unsupported (?:parameter|value):? ['\"`](\w+)['\"`]", re.IGNORECASE)
+_OPENAI = "api.openai.com"
 _MOST_TOP_LOGPROBS = 20
 """What OpenAI and vLLM take at most."""
 _GOING_ON = {"continue_final_message": True, "add_generation_prompt": False}
@@ -51,7 +53,9 @@ class OpenAICompatible(HTTPBackend):
         slots: most requests under way at once.
         retry_policy: time-outs, attempts and the circuit breaker.
         structured: the form to send schemas in, one of `response_format.FORMS`; None finds out.
-        extra_body: further fields for every request, such as {"chat_template_kwargs": {...}}.
+        extra_body: further fields for every request.
+        thinking, thinking_tokens, chat_template_kwargs: see `debate.backends.thinking.ThinkingSettings`. on and off are
+            sent as variables of the chat template, low, medium and high as `reasoning_effort`.
         rpm: most requests per minute, retries included, of this process; None is without limit.
         tpm: most tokens per minute, likewise.
     """
@@ -68,9 +72,13 @@ class OpenAICompatible(HTTPBackend):
         retry_policy: RetryPolicy | None = None,
         structured: str | None = None,
         extra_body: Mapping[str, Any] | None = None,
+        thinking: Thinking | bool = "auto",
+        thinking_tokens: int | None = None,
+        chat_template_kwargs: Mapping[str, Any] | None = None,
         rpm: int | None = None,
         tpm: int | None = None,
     ) -> None:
+        settings = thinking_settings(thinking, thinking_tokens, chat_template_kwargs)
         address = base_url or os.environ.get("OPENAI_BASE_URL") or "https://api.openai.com/v1"
         super().__init__(
             model,
@@ -79,13 +87,17 @@ class OpenAICompatible(HTTPBackend):
             slots=slots,
             retry_policy=retry_policy,
             api_key_env=api_key_env,
+            thinking=settings,
             limits=RateLimits(rpm, tpm),
         )
         self._structured = structured
         self.response_format = ResponseFormat(structured, self.base_url)
         self._renamed: dict[str, str | None] = {}
         self._top_logprobs = _MOST_TOP_LOGPROBS
-        self._extra_body = dict(extra_body or {})
+        self._extra_body = _extra_body(settings, extra_body or {})
+        if _OPENAI in self.base_url and "chat_template_kwargs" in self._extra_body:
+            hint = "thinking=low, medium or high go as its reasoning_effort; extra_body takes other fields"
+            raise ConfigError("OpenAI's own server takes no variables of a chat template", field="thinking", hint=hint)
 
     async def start(self) -> None:
         """Make the client; nothing is sent.
@@ -93,7 +105,7 @@ class OpenAICompatible(HTTPBackend):
         Raises:
             ConfigError: when OpenAI's own server is meant and there is no key, or the key is none.
         """
-        if not self._client.key() and "api.openai.com" in self.base_url:
+        if not self._client.key() and _OPENAI in self.base_url:
             name = self._client.api_key_env
             raise ConfigError(f"set {name}, or give --base-url for a server of yours", field="api_key_env")
         if not self._client.is_open:
@@ -189,10 +201,12 @@ class OpenAICompatible(HTTPBackend):
 
     def _parameters(self, call: Call, messages: Chat) -> dict[str, Any]:
         """Sampling, seed and what is to be read out by the names that the server has for them."""
-        wanted: dict[str, Any] = {"seed": call.seed, **call.sampling.to_dict()}
+        is_reply = messages[-1]["role"] != "assistant"
+        sampling = self._sampling(call) if is_reply else call.sampling.to_dict()
+        wanted: dict[str, Any] = {"seed": call.seed, **sampling}
         if call.read_out is not None:
             wanted |= {"logprobs": True, "top_logprobs": self._top_logprobs}
-        if messages[-1]["role"] == "assistant":
+        if not is_reply:
             wanted |= _GOING_ON
         named = ((self._renamed.get(name, name), value) for name, value in wanted.items())
         return {name: value for name, value in named if name is not None}
@@ -204,10 +218,15 @@ class OpenAICompatible(HTTPBackend):
         choice = _choice(answer)
         message, reason = choice["message"], choice.get("finish_reason")
         text, refusal = message.get("content"), message.get("refusal")
+        thinking = first_text(message, "reasoning_content", "reasoning")
+        if text is None and thinking and not refusal:  # it came no further
+            text = ""
         if not isinstance(text, str):
             problem = self._client.redacted(f"the model refused: {refusal}") if refusal else "an answer without text"
             raise TransportError("no_text", problem, is_retryable=not refusal)
-        return Completion(text, reason if isinstance(reason, str) else "stop", _usage(answer))
+        text = text.lstrip() if thinking else text
+        said = Completion(text, reason if isinstance(reason, str) else "stop", _usage(answer), thinking=thinking)
+        return with_thinking_apart(said)
 
     def _with_places(self, answer: Any) -> tuple[Completion, list[Place]]:
         completion = self._completion(answer)
@@ -234,6 +253,13 @@ class OpenAICompatible(HTTPBackend):
         return BackendUnavailableError(problem, hint=READOUT_HINT)
 
 
+def _extra_body(thinking: ThinkingSettings, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The further fields of every request: those that were given, and what the model is told of thinking."""
+    variables = {**mapping(given.get("chat_template_kwargs")), **thinking.template_variables(by_effort=False)}
+    effort = {} if thinking.effort is None else {"reasoning_effort": thinking.effort}
+    return {**effort, **given, **({"chat_template_kwargs": variables} if variables else {})}
+
+
 def _choice(answer: Any) -> dict[str, Any]:
     try:
         choice = answer["choices"][0]
@@ -248,7 +274,9 @@ def _choice(answer: Any) -> dict[str, Any]:
 def _usage(answer: Any) -> Usage:
     tokens = mapping(answer.get("usage"))
     cached = mapping(tokens.get("prompt_tokens_details")).get("cached_tokens")
-    return Usage(count(tokens.get("prompt_tokens")), count(cached), count(tokens.get("completion_tokens")), 1)
+    thought = mapping(tokens.get("completion_tokens_details")).get("reasoning_tokens")
+    said, asked = count(tokens.get("completion_tokens")), count(tokens.get("prompt_tokens"))
+    return Usage(asked, count(cached), said, 1, count(thought))
 
 
 def _escaped(place: Place) -> Place:

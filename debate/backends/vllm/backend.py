@@ -12,23 +12,23 @@ import functools
 import gc
 import itertools
 import json
-import logging
-import multiprocessing
-import os
 import signal
-import tempfile
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from multiprocessing import resource_tracker
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, cast
 
 from debate.backends.base import Call, Capacity, check_is_chat
+from debate.backends.thinking import Thinking, thinking_settings, with_thinking_apart
+from debate.backends.vllm.environment import prepare_processes
 from debate.backends.vllm.label_tokens import LabelTokens, count_distinct, places, spell
 from debate.backends.vllm.process_guard import OrphanReaper
 from debate.backends.vllm.prompt_tokens import PromptTokenizer
 from debate.backends.vllm.read_out import Reader, one_token, reading
+from debate.backends.vllm.thinking import END_TOKENS, ThinkingParser, parser_name
 from debate.concurrency.daemon_thread import in_daemon_thread
 from debate.errors import BackendUnavailableError, CallError, ConfigError
 from debate.flow import Completion, Prompt, ReadOut
@@ -41,16 +41,8 @@ _DEFAULTS: dict[str, Any] = {
     # Without it a weak model fills its reply with white space between the tokens of the JSON.
     "structured_outputs_config": {"backend": "xgrammar", "disable_any_whitespace": True},
 }
-_ENVIRONMENT = {
-    "VLLM_NO_USAGE_STATS": "1",
-    "VLLM_LOGGING_LEVEL": "ERROR",
-    "TORCH_CPP_LOG_LEVEL": "ERROR",
-    "PYTHONWARNINGS": "ignore",  # read by the engine's processes only
-    "TOKENIZERS_PARALLELISM": "false",
-    # The engine lives beside an event loop in a thread of its own, and a fork would copy half of that.
-    "VLLM_WORKER_MULTIPROCESSING_METHOD": "spawn",
-}
-
+_LOADED = ("_engine", "_splice", "_parser", "_parser_name", "capacity", "_ids", "_shapes", "_spelled", "_guard")
+"""What a backend has once its engine is started."""
 BUILT_IN = "built-in"
 """What the bundled judge is called wherever a model is named; its folder is in `debate.bundled_judge`."""
 _SHAPES = 128
@@ -58,9 +50,19 @@ _SHAPES = 128
 
 
 class VLLM:
-    """A model run by vLLM in process; `engine_args` go to vLLM as they are, and `stat_loggers` are what it reports to.
+    """A model run by vLLM in process.
 
     >>> VLLM("meta-llama/Llama-3.1-8B-Instruct", tensor_parallel_size=2, max_model_len=16384)
+    >>> VLLM("Qwen/Qwen3-8B", thinking="on", thinking_tokens=2048)
+
+    A model that thinks does so before the schema holds; where its thinking ends, vLLM's `reasoning_parser` tells. It is
+    an engine argument, and need not be given for models that write `<think>`.
+
+    Args:
+        model: name or folder of the model.
+        stat_loggers: what vLLM reports to.
+        thinking, thinking_tokens, chat_template_kwargs: see `debate.backends.thinking.ThinkingSettings`.
+        engine_args: go to vLLM as they are.
 
     Raises:
         ConfigError: when vLLM is not installed, or `model` is a path at which there is no model.
@@ -69,9 +71,24 @@ class VLLM:
     is_chat = True
     reads_labels = True
 
-    def __init__(self, model: str | Path, *, stat_loggers: Sequence[Any] = (), **engine_args: Any) -> None:
+    def __init__(
+        self,
+        model: str | Path,
+        *,
+        stat_loggers: Sequence[Any] = (),
+        thinking: Thinking | bool = "auto",
+        thinking_tokens: int | None = None,
+        chat_template_kwargs: Mapping[str, Any] | None = None,
+        **engine_args: Any,
+    ) -> None:
         self.model = str(model)
         self._engine_args = {**_DEFAULTS, **engine_args}
+        self._thinking = thinking_settings(thinking, thinking_tokens, chat_template_kwargs)
+        is_auto = self._thinking.thinking == "auto"
+        self.thinks = self._thinking.is_asked_for or (is_auto and bool(engine_args.get("reasoning_parser")))
+        self.reply_settings = self._thinking.shaping()
+        self._parser_name = ""
+        self._parser: ThinkingParser | None = None
         self._engine: Any = None
         self._splice: PromptTokenizer | None = None
         self.capacity = Capacity(slots=256)
@@ -81,6 +98,7 @@ class VLLM:
         # Other log-probabilities are those after temperature and top-p, or none.
         self.reads_labels = self._engine_args.get("logprobs_mode", "raw_logprobs") == "raw_logprobs"
         self._stat_loggers = list(stat_loggers)
+        self._loads = (type(self), self.model, self._engine_args, self._stat_loggers, self._thinking)
         self._guard = OrphanReaper()
         check_model(self.model)
 
@@ -99,20 +117,11 @@ class VLLM:
         """Load the model. Takes from seconds to minutes.
 
         Raises:
-            ConfigError: when vLLM refuses the model or an argument.
+            ConfigError: when vLLM refuses the model or an argument, or its processes would run this script again.
         """
         if self._engine is not None:
             return
-        if getattr(multiprocessing.current_process(), "_inheriting", False):
-            hint = 'put the code that runs under `if __name__ == "__main__":`'
-            problem = "a vLLM engine is being started while its own worker process imports your script"
-            raise ConfigError(problem, hint=hint)
-        for name, value in _ENVIRONMENT.items():
-            os.environ.setdefault(name, value)
-        os.environ.setdefault("VLLM_RPC_BASE_PATH", _socket_folder().name)
-        if Path(self.model).exists():
-            os.environ.setdefault("HF_HUB_OFFLINE", "1")
-        logging.getLogger("vllm").setLevel(os.environ["VLLM_LOGGING_LEVEL"])
+        await prepare_processes(self.model)
         loading = in_daemon_thread(self._load, "vllm-load")
         try:
             await asyncio.shield(loading)
@@ -121,7 +130,9 @@ class VLLM:
             await asyncio.wait([loading])
             await self.aclose()
             raise
-        self._splice, self.capacity = PromptTokenizer(self.engine.get_tokenizer()), self._read_capacity()
+        tokenizer, variables = self.engine.get_tokenizer(), self._thinking.template_variables()
+        self._splice, self.capacity = PromptTokenizer(tokenizer, variables), self._read_capacity()
+        self._parser = ThinkingParser(self._parser_name, tokenizer, variables) if self.thinks else None
 
     async def generate(self, call: Call) -> Completion:
         """Send one request and wait for its end; cancelling it aborts the request in the engine."""
@@ -133,7 +144,8 @@ class VLLM:
             if call.read_out is not None:
                 return await self._read_out(call, call.read_out, ids)
             params = self.sampling_params(call, len(ids))
-            return await self.request(ids, params, session=call.session, replies_ahead=call.replies_ahead)
+            said = await self.request(ids, params, session=call.session, replies_ahead=call.replies_ahead)
+            return with_thinking_apart(said)
         except EngineDeadError as error:
             raise BackendUnavailableError(
                 f"the vLLM engine has died: {error}", hint="its own messages above say more", restartable=True
@@ -142,6 +154,18 @@ class VLLM:
             raise
         except Exception as error:
             raise CallError("engine_refused", f"vLLM refused the request: {error}") from error
+
+    def is_equal(self, other: object) -> bool:
+        """Whether the other loads the same model with the same arguments."""
+        return isinstance(other, VLLM) and self._loads == other._loads
+
+    def take_over(self, other: VLLM) -> None:
+        """Have the engine that an equal backend has started; it is the other's to be started anew."""
+        if other is not self:
+            fresh = VLLM(self.model, stat_loggers=self._stat_loggers, **self._engine_args)
+            for name in _LOADED:
+                setattr(self, name, getattr(other, name))
+                setattr(other, name, getattr(fresh, name))
 
     def count_tokens(self, text: str) -> int:
         """Tokens of a text, once started."""
@@ -175,11 +199,25 @@ class VLLM:
             found = await reader.read_all(tails, [{} for _ in tails])
             return Completion("", usage=reader.usage(len(ids) + count_distinct(tails)), distributions=tuple(found))
         final = await self._final(ids, self.sampling_params(call, len(ids)), call.session, call.replies_ahead)
-        tokens, reason = final.outputs[0].token_ids, final.outputs[0].finish_reason
-        text, ends = self._splice.decode(tokens[:-1] if reason == "stop" else tokens, ids)
-        at = places(text, ends)
-        found = await reader.read_all([tokens[:n] for n in at], [reader.in_reply(final, n) for n in at])
-        return Completion(text, reason, reader.usage(len(ids), final), distributions=tuple(found))
+        output, said = final.outputs[0], self._said(final, ids)
+        at = [None if n is None else said.begin + n for n in places(said.text, said.ends)]
+        found = await reader.read_all([output.token_ids[:n] for n in at], [reader.in_reply(final, n) for n in at])
+        usage = replace(reader.usage(len(ids), final), thinking_tokens=said.begin)
+        read, thinking = tuple(found), said.thinking
+        return Completion(said.text, output.finish_reason, usage, distributions=read, thinking=thinking)
+
+    def _said(self, final: Any, ids: list[int]) -> _Said:
+        """What an output says, its thinking and its reply told apart."""
+        assert self._splice is not None
+        output = final.outputs[0]
+        tokens = output.token_ids[:-1] if output.finish_reason == "stop" else output.token_ids
+        if self._parser is None:
+            return _Said(0, "", *self._splice.decode(tokens, ids))
+        end = self._parser.end(ids, tokens)
+        begin = len(tokens) if end is None else end
+        thinking = self._parser.bare(self._splice.decode(tokens[:begin], ids)[0])
+        # Behind the mark alone: the thinking may end inside a character, which a decoder would go on with.
+        return _Said(begin, thinking, *self._splice.decode(tokens[begin:], tokens[begin - 1 : begin] if begin else ids))
 
     def _label_tokens(self, labels: tuple[str, ...]) -> LabelTokens:
         found = self._spelled.get(labels)
@@ -194,7 +232,11 @@ class VLLM:
         final = await self._final(ids, params, session, replies_ahead)
         output = final.outputs[0]
         usage = Usage(len(ids), final.num_cached_tokens or 0, len(output.token_ids), 1)
-        return Completion(output.text, output.finish_reason, usage)
+        if self._parser is None:
+            return Completion(output.text, output.finish_reason, usage)
+        said = self._said(final, ids)
+        usage = replace(usage, thinking_tokens=said.begin)
+        return Completion(said.text.lstrip(), output.finish_reason, usage, thinking=said.thinking)
 
     async def _final(self, ids: list[int], params: Any, session: str, replies_ahead: int) -> Any:
         """VLLM's last output of one request.
@@ -203,7 +245,7 @@ class VLLM:
         schedules by priority.
         """
         config = self.engine.vllm_config
-        where: dict[str, int] = {}
+        where: dict[str, Any] = {} if self._parser is None else {"reasoning_parser_kwargs": self._parser.arguments}
         if session and config.parallel_config.data_parallel_size > 1:
             where["data_parallel_rank"] = derive(session) % config.parallel_config.data_parallel_size
         if config.scheduler_config.policy == "priority":
@@ -229,8 +271,18 @@ class VLLM:
         shape = self._shape((call.sampling, ById(call.schema), labels), lambda: self._of_reply(call))
         params = copy.copy(shape)
         params.seed = call.seed
-        params.max_tokens = min(params.max_tokens or room, room)
+        thinking = self.capacity.thinking_tokens
+        said = params.max_tokens or max(1, room - thinking)
+        params.max_tokens = min(said + thinking, room)
+        if self._has_thinking_budget:
+            params.thinking_token_budget = max(0, min(thinking, params.max_tokens - said) - END_TOKENS)
         return params
+
+    @property
+    def _has_thinking_budget(self) -> bool:
+        """Whether vLLM can end thinking that has used up its tokens."""
+        config = self.engine.vllm_config.reasoning_config
+        return self.thinks and config is not None and bool(config.enabled)
 
     def _room(self, n_prompt: int) -> int:
         """Tokens that a reply may have after a prompt of so many, at least 1."""
@@ -265,6 +317,7 @@ class VLLM:
             **call.sampling.to_dict(),
             "seed": call.seed,  # vLLM tells by it whether requests of this kind are seeded
             "structured_outputs": None if text is None else StructuredOutputsParams(json=text),
+            "detokenize": self._parser is None,  # else thinking and reply are decoded apart
             **read,
         }
 
@@ -276,6 +329,7 @@ class VLLM:
             # VLLM has summed the blocks of its engines.
             cache_tokens=cache.num_gpu_blocks * cache.block_size if cache.num_gpu_blocks else None,
             context_length=config.model_config.max_model_len,
+            thinking_tokens=self._thinking.tokens(thinks=True) + END_TOKENS if self.thinks else 0,
         )
 
     def _load(self) -> None:
@@ -297,6 +351,7 @@ class VLLM:
             raise ConfigError(f"vLLM cannot be imported: {error}", hint=hint) from error
         arguments = dict(self._engine_args)
         try:
+            arguments = self._with_reasoning_parser(arguments)
             if current_platform.is_cpu():
                 arguments = _safe_seeds_on_cpu(self.model, arguments)
             settings = AsyncEngineArgs(model=self.model, **arguments)
@@ -306,6 +361,38 @@ class VLLM:
             raise ConfigError(f"vLLM cannot load {self.model!r}: {_first_lines(error)}") from error
         except RuntimeError as error:
             raise BackendUnavailableError(f"the vLLM engine did not start: {_first_lines(error)}") from error
+
+    def _with_reasoning_parser(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        """The arguments with the parser that tells where thinking ends; without one for a model that does not think.
+
+        Raises:
+            ConfigError: where none fits.
+        """
+        given = str(arguments.pop("reasoning_parser", ""))
+        if not self.thinks:
+            return arguments
+        from vllm import tokenizers
+        from vllm.config import StructuredOutputsConfig
+
+        plugin = str(arguments.get("reasoning_parser_plugin") or "")
+        library: Any = tokenizers
+        tokenizer = library.cached_tokenizer_from_config(_model_config(self.model, arguments))
+        self._parser_name = parser_name(given, plugin, self.model, tokenizer.get_vocab())
+        config: Any = arguments["structured_outputs_config"]
+        if isinstance(config, Mapping):  # vLLM sets the parser in it, which it cannot in a mapping
+            config = StructuredOutputsConfig(**cast("Mapping[str, Any]", config))
+        return {**arguments, "reasoning_parser": self._parser_name, "structured_outputs_config": config}
+
+
+class _Said(NamedTuple):
+    """What a reply says."""
+
+    begin: int
+    """Number of its tokens that come before the text: those of the thinking."""
+    thinking: str
+    text: str
+    ends: list[int]
+    """Where in the text each of its tokens ends, in characters."""
 
 
 def check_model(model: str) -> None:
@@ -341,18 +428,17 @@ def _safe_seeds_on_cpu(model: str, arguments: Mapping[str, Any]) -> dict[str, An
         problem = "chunked prefill and seeded sampling do not go together on a CPU"
         hint = "leave it out: it is switched off on CPUs"
         raise ConfigError(problem, field="enable_chunked_prefill", hint=hint)
-    from vllm.engine.arg_utils import AsyncEngineArgs
-
-    known = {key: arguments[key] for key in ("max_model_len", "tokenizer", "trust_remote_code") if key in arguments}
-    longest: int = AsyncEngineArgs(model=model, **known).create_model_config().max_model_len
+    longest: int = _model_config(model, arguments).max_model_len
     needed = max(longest, arguments.get("max_num_batched_tokens") or 0)
     return {**arguments, "enable_chunked_prefill": False, "max_num_batched_tokens": needed}
 
 
-@functools.cache
-def _socket_folder() -> tempfile.TemporaryDirectory[str]:
-    """Where vLLM puts its sockets, which it leaves behind; removed when the interpreter ends."""
-    return tempfile.TemporaryDirectory(prefix="debate-vllm-")
+def _model_config(model: str, arguments: Mapping[str, Any]) -> Any:
+    """VLLM's configuration of a model, before it is loaded."""
+    from vllm.engine.arg_utils import AsyncEngineArgs
+
+    known = {key: arguments[key] for key in ("max_model_len", "tokenizer", "trust_remote_code") if key in arguments}
+    return AsyncEngineArgs(model=model, **known).create_model_config()
 
 
 @functools.cache

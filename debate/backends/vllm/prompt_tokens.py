@@ -14,7 +14,7 @@ import json
 import re
 import secrets
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from debate.errors import ConfigError
@@ -27,11 +27,13 @@ MEMO_CHARACTERS = 64_000_000
 class PromptTokenizer:
     """Turns a `Prompt` into token ids for one tokenizer.
 
+    template_variables: what the chat template is told besides the messages.
+
     Raises:
         ConfigError: when the tokenizer is not a fast one, or its chat template cannot take our two messages.
     """
 
-    def __init__(self, tokenizer: Any) -> None:
+    def __init__(self, tokenizer: Any, template_variables: Mapping[str, Any] | None = None) -> None:
         backend = getattr(tokenizer, "backend_tokenizer", None)
         if backend is None:
             kind, hint = type(tokenizer).__name__, "use a model that has a tokenizer.json"
@@ -43,7 +45,7 @@ class PromptTokenizer:
         self._plain = _without_added_tokens(backend)
         self.control_ids = frozenset(tokenizer.get_added_vocab().values())
         self._control_text = _any_of(tokenizer.get_added_vocab())
-        self._frame = _chat_frame(tokenizer)
+        self._frame = _chat_frame(tokenizer, template_variables or {})
         self._frame_ids = [self.encode_text(part) for part in self._frame.parts]
         self._memo: OrderedDict[Block, list[int]] = OrderedDict()
         self._memo_characters = 0
@@ -119,7 +121,7 @@ class _Frame(NamedTuple):
     has_system: bool
 
 
-def _chat_frame(tokenizer: Any) -> _Frame:
+def _chat_frame(tokenizer: Any, variables: Mapping[str, Any]) -> _Frame:
     system, user = (f"{name}{secrets.token_hex(8)}" for name in ("System", "User"))
     if getattr(tokenizer, "chat_template", None) is None:
         bos = tokenizer.bos_token or ""
@@ -127,7 +129,7 @@ def _chat_frame(tokenizer: Any) -> _Frame:
     messages = [{"role": "system", "content": system}, {"role": "user", "content": user}]
     for attempt, has_system in ((messages, True), (messages[1:], False)):
         try:
-            text: str = tokenizer.apply_chat_template(attempt, tokenize=False, add_generation_prompt=True)
+            text: str = tokenizer.apply_chat_template(attempt, tokenize=False, add_generation_prompt=True, **variables)
         except Exception:  # templates raise what they like when they refuse a system message
             continue
         parts = re.split("|".join((system, user)), text)

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from debate.backends.base import Call, Capacity
+from debate.backends.vllm.environment import prepare_processes
 from debate.concurrency.micro_batch import MicroBatcher
 from debate.errors import CallError, ConfigError
 from debate.flow import Completion
@@ -60,9 +61,11 @@ class RewardModel:
         """Load the model.
 
         Raises:
-            ConfigError: when vLLM is not installed, cannot run this model, or the model has no such step tag.
+            ConfigError: when vLLM is not installed, cannot run this model, or the model has no such step tag; or when
+                vLLM's processes would run this script again.
         """
         if self._engine is None:
+            await prepare_processes(self.model)
             self._thread = ThreadPoolExecutor(1, "reward-model")  # vLLM's offline engine is for one thread
             self._engine = await asyncio.get_running_loop().run_in_executor(self._thread, self._load)
             self._batcher = MicroBatcher(self._encode, size=self.capacity.slots)

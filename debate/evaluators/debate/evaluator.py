@@ -169,6 +169,7 @@ class _Debate:
             distributions=cells.distributions,
             overall="" if reply is None else reply.overall,
             comments=() if reply is None else reply.comments,
+            thinking=asked.thinking,
             failure=None if cells.failure is None else replace(cells.failure, round=r, agent=name),
             invalid_replies=asked.invalid_replies,
             memories=memories,

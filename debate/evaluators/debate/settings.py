@@ -189,6 +189,11 @@ class DebateSettings(PromptingEvaluator):
         is_read = self.readout != "reply" or self.silent_readouts
         return frozenset(persona.model for persona in self.personas) if is_read else frozenset()
 
+    @property
+    def continued_models(self) -> frozenset[str | None]:
+        """Those of them that are to say the labels after words of ours or none, and not in a reply of their own."""
+        return self.read_models if self.readout == "cells" or self.silent_readouts else frozenset()
+
     @cached_property
     def component_weights(self) -> FloatArray:
         """The weight of each component, (K,)."""

@@ -86,6 +86,11 @@ class StepEvaluator(BaseEvaluator):
         return getattr(self.judge, "read_models", frozenset())
 
     @property
+    def continued_models(self) -> frozenset[str | None]:
+        """Those of them that the judge does not ask for a reply of their own; None is the run's own."""
+        return getattr(self.judge, "continued_models", frozenset())
+
+    @property
     def limit(self) -> float:
         """The score below which a step is wrong."""
         return self.threshold if self.threshold is not None else (self.scale.low + self.scale.high) / 2
