@@ -389,6 +389,8 @@ class Engine:
         budget: Budget | None,
     ) -> list[Evaluation]:
         check_value("budget", budget, Budget | None)
+        if budget is not None:
+            budget.check_prices(self.backends)
         _check_tasks(tasks, Collection)
         async with LiveLine(len(tasks), is_shown=progress) as line:
             jobs = await self._jobs(tasks, evaluator, run, Watch(budget, line.answered))
