@@ -37,12 +37,15 @@
     return JSON.parse(await new Response(stream).text());
   }
 
+  // Where the data come from: the index once, and each block of evaluations when one of them is opened.
+  const source = { index: () => unpack("index"), block: (id) => unpack("b" + id) };
+
   let columns, filters, blockSize, size, runs = [];
   const blocks = new Map();
 
   async function record(n) {
     const id = Math.floor(n / blockSize);
-    if (!blocks.has(id)) blocks.set(id, await unpack("b" + id));
+    if (!blocks.has(id)) blocks.set(id, await source.block(id));
     if (blocks.size > KEPT_BLOCKS) blocks.delete(blocks.keys().next().value);
     return blocks.get(id)[n % blockSize];
   }
@@ -426,7 +429,7 @@
   }
 
   async function begin() {
-    const index = await unpack("index");
+    const index = await source.index();
     ({ columns, filters, runs, block: blockSize } = index);
     size = columns.id.length;
     columns.id.forEach((id, n) => places.set(id, n));
