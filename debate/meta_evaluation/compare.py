@@ -35,7 +35,7 @@ from debate.statistics import (
     smallest_difference,
 )
 from debate.store.identity import differences
-from debate.types import FloatArray, FloatOrNaN, Scale, Usage, Verdict
+from debate.types import Displayed, FloatArray, FloatOrNaN, Scale, Usage, Verdict
 
 GROUP = "group"
 _REASON = 400
@@ -149,7 +149,7 @@ class Regression:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Displayed):
     """Two runs on the tasks that both have evaluated.
 
     Attributes:

@@ -33,7 +33,7 @@ from debate.meta_evaluation.people import (
     rising,
 )
 from debate.statistics import Accuracy
-from debate.types import FloatOrNaN
+from debate.types import Displayed, FloatOrNaN
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class GroupFigures:
 
 
 @dataclass(frozen=True, slots=True)
-class TrustFigures:
+class TrustFigures(Displayed):
     """What the judge of a run is worth, in the order in which it is read.
 
     Attributes:
