@@ -35,7 +35,7 @@ from debate.statistics import (
     smallest_difference,
 )
 from debate.store.identity import differences
-from debate.types import Displayed, FloatArray, FloatOrNaN, Scale, Usage, Verdict
+from debate.types import Displayed, FloatArray, FloatOrNaN, Scale, Usage, Verdict, shortened
 
 GROUP = "group"
 _REASON = 400
@@ -191,6 +191,11 @@ class Comparison(Displayed):
     scores: Scores
     regressions: tuple[Regression, ...]
     control: ControlFigures | None = None
+
+    def __repr__(self) -> str:
+        """The runs, and how many of the tasks of both the second one has won and lost."""
+        runs = ", ".join(shortened(side.run, 200) for side in (self.a, self.b))
+        return f"Comparison({runs}, tasks={self.tasks}, won={self.verdicts.won}, lost={self.verdicts.lost})"
 
 
 def compare(

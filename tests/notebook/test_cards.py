@@ -209,6 +209,12 @@ def test_figures_show_what_their_commands_print(run: Any) -> None:
     assert "12 in both, each asked the same" in comparison.text
 
 
+def test_figures_are_written_in_one_line(run: Any) -> None:
+    folder = repr(str(run.directory.path))
+    assert repr(run.compare(run)) == f"Comparison({folder}, {folder}, tasks=12, won=0, lost=0)"
+    assert repr(run.agreement()).startswith(f"TrustFigures({folder}, tasks=12, right=0.")
+
+
 @pytest.mark.parametrize("evaluator", [ValueEvaluator(), VoteEvaluator()], ids=["value", "vote"])
 def test_other_evaluators_show_their_replies_without_words_of_a_debate(tmp_path: Path, evaluator: Any) -> None:
     evaluated(tmp_path / "run", evaluator)
