@@ -96,6 +96,7 @@ def _print_json(survey: Survey, found: Estimate | None, cost: tuple[float, float
         "groups": dict(survey.groups.most_common()),
         "references": survey.references,
         "contexts": survey.contexts,
+        "components": survey.components,
         "notes": notes,
         "estimate": None if found is None else asdict(found),
         "cost": None if cost is None else dict(zip(("least", "most"), cost, strict=True)),
@@ -129,7 +130,8 @@ def _held(survey: Survey) -> Iterator[tuple[str, str]]:
     yield "labels", f"{survey.labeled:,} of {_of(survey.tasks, 'task')}{_in_kinds(survey.labels)}"
     if survey.groups:
         yield "groups", _listed(survey.groups)
-    for name, count in (("reference", survey.references), ("context", survey.contexts)):
+    parts = (("reference", survey.references), ("context", survey.contexts), ("own components", survey.components))
+    for name, count in parts:
         if count:
             yield name, f"in {count:,} of {_of(survey.tasks, 'task')}"
 

@@ -15,12 +15,12 @@ import sys
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from debate.cli.console import say
-from debate.cli.flags import settings_flags
+from debate.cli.flags import key_value
 from debate.registry import version_of
 
 MODEL_VARIABLE = "DEBATE_MODEL"
@@ -83,13 +83,16 @@ class Diagnosis:
         return [note for note, applies in notes.items() if applies]
 
 
-@settings_flags("backend", "base_url", "engine_args")
 def doctor(
     model: Annotated[
         str | None, typer.Option(help=f"The model you want to use; by default the value of {MODEL_VARIABLE}.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
-    **flags: Any,
+    backend: Annotated[str | None, typer.Option(help="Backend of a server whose model is asked, as for a run.")] = None,
+    base_url: Annotated[str | None, typer.Option(help="Address of the server.")] = None,
+    engine_arg: Annotated[
+        list[str] | None, typer.Option(help="Parameter of the backend. Repeatable.", metavar="KEY=VALUE")
+    ] = None,
 ) -> None:
     """Check whether a debate can run here. The exit code is 0 when it can, and 1 when it cannot.
 
@@ -102,10 +105,13 @@ def doctor(
     Example: debate doctor --backend openai --base-url http://localhost:8000/v1 --model NAME
     """
     model = model or os.environ.get(MODEL_VARIABLE) or None
-    if flags:
+    engine_args = dict(key_value(text, "--engine-arg") for text in engine_arg or ())
+    given = {"backend": backend, "base_url": base_url, "engine_args": engine_args or None}
+    if any(given.values()):
         from debate.cli.server_doctor import ask_server
 
-        raise typer.Exit(ask_server({**flags, **({} if model is None else {"model": model})}, as_json=as_json))
+        named = {name: value for name, value in {**given, "model": model}.items() if value is not None}
+        raise typer.Exit(ask_server(named, as_json=as_json))
     found = diagnose(model)
     if as_json:
         told = {"ready": not found.to_do, **asdict(found), "to_do": found.to_do, "notes": found.notes}

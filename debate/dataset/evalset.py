@@ -8,8 +8,11 @@ from __future__ import annotations
 import hashlib
 import itertools
 import os
+import re
+import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 
@@ -23,6 +26,15 @@ from debate.registry import FORMATS
 _ANSWERS = ("answer_*.jsonl", "answer/*.jsonl", "model_answer/*.jsonl")
 """Where MT-bench puts answers, beside question.jsonl."""
 _OURS = {"x", "candidates"}
+_ASKED = ("question", "prompt", "instruction", "query", "input", "problem", "task")
+"""What the key of what was asked is often called, likeliest first."""
+_OFTEN = {
+    "best": ("label", "answer_key", "winner"),
+    "reference": ("reference_answer", "gold", "target", "ground_truth"),
+}
+"""Keys that a label and a right answer often have, likeliest first."""
+_SEVERAL = re.compile(r"(answer|response|output|candidate|completion|choice|model|text)s?[ _-]?([a-h]|\d+)$")
+"""Keys of candidates that stand side by side."""
 
 
 @dataclass(frozen=True)
@@ -192,18 +204,41 @@ def recognize(file: Path, first: Record | None) -> str:
             return entry.name
     if is_table:
         return "table"
-    if first is None or keys & _OURS or (file.suffix == ".jsonl" and len(keys) < 3):  # ours, however misspelled
+    if first is None or keys & _OURS or (len(keys) < 3 and any(map(_is_misspelled, keys))):
         return "own"
     raise TaskError(
         f"is in no format that is known, by its keys {', '.join(sorted(keys)[:8])}",
         file=file,
-        hint=f"as a table: --format table {_columns(first)}; or another --format of {FORMATS.names()}",
+        hint=_wrapped(first) or f"as a table: --format table {_columns(first)}; or a --format of {FORMATS.names()}",
     )
+
+
+def _is_misspelled(key: str) -> bool:
+    """Whether a key may be meant for one of our own."""
+    return bool(get_close_matches(key.lower(), _OURS, n=1, cutoff=0.7))
+
+
+def _wrapped(record: Record) -> str | None:
+    """What to do where a record holds all tasks under one of its keys."""
+    for key, value in record.data.items():
+        if isinstance(value, list) and value and isinstance(value[0], dict):
+            return f"are the tasks under {key!r}? Take them out of it: jq '.{key}' {record.file} | debate run -"
+    return None
 
 
 def _columns(record: Record) -> str:
     """The flags that say which key of a record holds what, as far as names and values tell."""
-    first: dict[type, str] = {type(record.data[key]): key for key in reversed([*record.data])}
-    named = {"x": first.get(str, "KEY"), "candidates": first.get(list, "KEY")}
-    named |= {"best": "label"} if "label" in record.data else {}
-    return " ".join(f"--column {name}={key}" for name, key in named.items())
+    data = record.data
+    texts = [key for key, value in data.items() if isinstance(value, str)]
+    asked = next((key for name in _ASKED for key in texts if name in key.lower()), None)
+    lists = [key for key, value in data.items() if isinstance(value, list)]
+    several = [key for key in texts if key != asked and _SEVERAL.search(key.lower())]
+    fallback = next((key for key in texts if key not in several and key.lower() not in ("id", "label", "best")), "KEY")
+    named = {
+        "x": asked or fallback,
+        "candidates": lists[0] if lists else ",".join(several) if len(several) > 1 else "KEY",
+    }
+    for name, often in _OFTEN.items():
+        if found := [key for key in often if key in data]:
+            named[name] = found[0]
+    return " ".join(f"--column {name}={shlex.quote(key)}" for name, key in named.items())

@@ -445,9 +445,12 @@ def recalling(
         return
     from debate.memory.store import built_in, open_memory
 
+    file = None if url == BUILT_IN else sqlite_file(normalize_url(url, "memory"))
+    is_new = file is not None and not file.exists()
     with built_in() if url == BUILT_IN else open_memory(url) as memory:
         if not memory.collections():
-            note(f"{memory.place} holds no memories, so agents recall none: `debate memory add` and `import` add some")
+            what = "is new and empty" if is_new else "holds no memories"
+            note(f"{memory.place} {what}, so agents recall none: `debate memory add` and `import` add some")
         own = next(iter(backends.values()))
         yield memory.retriever(now=now, count_tokens=getattr(own, "count_tokens", None))
 

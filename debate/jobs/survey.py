@@ -47,6 +47,7 @@ class Survey:
         groups: number of tasks by the `group` in their metadata.
         references: number of tasks with a reference answer.
         contexts: number of tasks with a context.
+        components: number of tasks with components of their own.
         remarks: what is probably a mistake, with the places of the tasks.
     """
 
@@ -60,6 +61,7 @@ class Survey:
     groups: Counter[str] = field(default_factory=Counter[str])
     references: int = 0
     contexts: int = 0
+    components: int = 0
     remarks: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     files: list[SurveyedFile] = field(default_factory=list[SurveyedFile])
 
@@ -95,6 +97,7 @@ class Survey:
         self.generators.update(each.generator for each in task.candidates if each.generator is not None)
         self.references += task.reference is not None
         self.contexts += bool(task.context)
+        self.components += bool(task.components)
         if (group := task.metadata.get("group")) is not None:
             self.groups[str(group)] += 1
         labels = labels_of(task.metadata, [(each.id, each.generator) for each in task.candidates])

@@ -9,6 +9,9 @@
     return JSON.parse(await new Response(stream).text());
   }
 
+  // Where the data come from: the index once, and each block of evaluations when one of them is opened.
+  const source = { index: () => unpack("index"), block: (id) => unpack("b" + id) };
+
   let blockSize, lower = [];
   const blocks = new Map(), places = new Map();
 
@@ -16,7 +19,7 @@
     const n = places.get(taskId);
     if (n === undefined) return null;
     const id = Math.floor(n / blockSize);
-    if (!blocks.has(id)) blocks.set(id, await unpack("b" + id));
+    if (!blocks.has(id)) blocks.set(id, await source.block(id));
     if (blocks.size > KEPT_BLOCKS) blocks.delete(blocks.keys().next().value);
     const row = Object.fromEntries(Object.entries(columns).map(([name, column]) => [name, column[n]]));
     return { ...blocks.get(id)[n % blockSize], row };
@@ -25,10 +28,10 @@
   function select(of) {
     const words = of.search.toLowerCase(), wanted = filters.filter((each) => of.filters.has(each.name));
     const bits = wanted.reduce((mask, each) => mask | (1 << filters.indexOf(each)), 0);
-    const found = [];
+    const chosen = Object.entries(of.choices).filter(([, value]) => value !== null), found = [];
     for (let n = 0; n < size; n++) {
       if (bits && (columns.marks[n] & bits) !== bits) continue;
-      if (of.group !== null && columns.group[n] !== of.group) continue;
+      if (!chosen.every(([name, value]) => String(columns[name][n]) === value)) continue;
       if (words && !lower[n].includes(words)) continue;
       found.push(n);
     }
@@ -48,11 +51,16 @@
 
   function more() {}
 
+  const MISSING = ["The file holds no such task", "It may hold only some of the run's tasks."];
+
   function fill() {
-    byId("head").append(...cells().map(([name]) => make("span", null, name)));
-    const groups = [...new Set(columns.group)];
-    byId("group").append(make("option", { value: "*" }, "all"), ...groups.map((name) => make("option", { value: "=" + name }, name || "none")));
-    byId("group").parentElement.hidden = groups.length < 2;
+    byId("head").append(...cells().map(([name, , style]) => make("span", { class: style && !style.length ? style() : null }, name)));
+    for (const [name, [, read]] of Object.entries(CHOICES)) {
+      const values = [...new Set(columns[name])];
+      if (name === "rounds") values.sort((a, b) => a - b);
+      byId(name).append(make("option", { value: "*" }, "all"), ...values.map((value) => make("option", { value: "=" + value }, read(String(value)))));
+      byId(name).parentElement.hidden = values.length < 2;
+    }
     byId("sort").append(...Object.entries(SORTS).map(([name, label]) => make("option", { value: name }, label)));
     if (runs.length < 2) byId("sort").querySelector("[value=change]").remove();
     for (const each of filters) {
@@ -61,7 +69,7 @@
   }
 
   async function begin() {
-    const index = await unpack("index");
+    const index = await source.index();
     ({ columns, filters, runs, block: blockSize } = index);
     size = columns.id.length;
     columns.id.forEach((id, n) => places.set(id, n));

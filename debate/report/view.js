@@ -1,6 +1,7 @@
   // ---- the data of a view: a server sends them, page by page
 
   const PAGE_ROWS = 100, MOST_ROWS = 1000, SOON = 2000, LATER = 10000;
+  const MISSING = ["There is no such task", "The run has no evaluation of it, or none yet."];
   const NOTHING = { id: [] };
   let firstRun = "", listed = [], figures = null, done = null, wanted = null, isEnd = false, isLoading = false;
   columns = NOTHING;
@@ -30,8 +31,8 @@
   // What the list is asked for; an answer to another question comes too late.
   function question(of) {
     const asked = { run: runOf(of), f: [...of.filters].join(","), q: of.search };
-    if (of.group !== null) asked.g = of.group;
-    if (of.stop !== null) asked.x = of.stop;
+    if (of.choices.group !== null) asked.g = of.choices.group;
+    if (of.choices.stop !== null) asked.x = of.choices.stop;
     return asked;
   }
 
@@ -45,14 +46,13 @@
       [columns, size, active, isEnd, isLoading] = [NOTHING, 0, 0, false, false];
       byId("rows").scrollTop = 0;
     }
-    byId("stop").value = of.stop === null ? "*" : "=" + of.stop;
     if (document.activeElement !== byId("start")) byId("start").value = of.start || "";
     return Array.from({ length: size }, (_, n) => n);
   }
 
   function countText(of) {
     const all = figures ? ` of ${many(figures.counts.evaluated)} evaluated tasks` : " tasks";
-    const isNarrowed = of.filters.size || of.group !== null || of.stop !== null || of.search || of.start;
+    const isNarrowed = of.filters.size || of.choices.group !== null || of.choices.stop !== null || of.search || of.start;
     if (isLoading && !size) return "asking the store";
     return isEnd ? `${many(size)}${isNarrowed ? all : " tasks"}` : `the first ${many(size)}${all}; the next ones come as you go down`;
   }
@@ -132,8 +132,8 @@
     for (const box of byId("filters").querySelectorAll("input")) {
       box.nextSibling.textContent = ` ${filters.find((each) => each.name === box.value).label} (${many(found[box.value])})`;
     }
-    options("group", of.group, figures.counts.groups, (name) => name || "none");
-    options("stop", of.stop, figures.counts.stops, (name) => STOPPED[name] || name);
+    options("group", of.choices.group, figures.counts.groups, (name) => name || "none");
+    options("stop", of.choices.stop, figures.counts.stops, (name) => STOPPED[name] || name);
     byId("group").parentElement.hidden = Object.keys(figures.counts.groups).length < 2;
     byId("stop").parentElement.hidden = !Object.keys(figures.counts.stops).length;
   }
@@ -193,19 +193,17 @@
     ({ runs: listed, filters, first: firstRun } = found);
     byId("runs").hidden = listed.length < 2;
     byId("runs").querySelector("tbody").replaceChildren(...listed.map((each) => make("tr", null,
-      make("td", null, make("a", { href: "#" + new URLSearchParams({ r: each.name }) }, each.title)), make("td", null, each.began),
+      make("td", null, make("a", { href: "#" + new URLSearchParams({ run: each.name }) }, each.title)), make("td", null, each.began),
       make("td", { class: "right" }, many(each.evaluated)), make("td", { class: "right" }, many(each.tasks)))));
   }
 
   // Two runs are never beside each other here.
   function fill() {
-    byId("head").append(...ONE_RUN.map(([name]) => make("span", null, name)));
+    byId("head").append(...ONE_RUN.map(([name, , style]) => make("span", { class: style && !style.length ? style() : null }, name)));
     byId("sort").append(make("option", { value: "position" }, SORTS.position));
     for (const each of filters) {
       byId("filters").append(make("label", null, make("input", { type: "checkbox", value: each.name }), ` ${each.label}`));
     }
-    const chosen = (id) => (byId(id).value === "*" ? null : byId(id).value.slice(1));
-    byId("stop").addEventListener("change", () => change({ stop: chosen("stop") }));
     byId("start").addEventListener("change", () => change({ start: Number(byId("start").value) > 1 ? byId("start").value : null }));
   }
 

@@ -196,8 +196,9 @@ def _rate(worker: WorkerState) -> float:
 
 def _figures(run: StoredRun) -> dict[str, Any]:
     totals, counts = run.totals(), run.counts()
+    facts = facts_of(run.identity, totals, run)
     return {
-        "facts": facts_of(run.identity, totals, run),
+        "facts": [(name, text.striptags() if isinstance(text, Markup) else text) for name, text in facts],
         "failures": totals.failures,
         "answered": totals.answered,
         "cached": totals.cached,

@@ -102,8 +102,11 @@ def _offsets(matrix: FloatArray) -> FloatArray:
     share = scored / np.maximum(scored.sum(axis=0), 1)  # (G, n)
     apart = np.where(scored, matrix - _means(matrix), 0.0)  # (G, n)
     laplacian: FloatArray = np.diag(scored.sum(axis=1)) - share @ scored.T  # (G, G), without the qualities
-    inverse: FloatArray = np.linalg.pinv(laplacian, hermitian=True).astype(np.float64)
-    return inverse @ apart.sum(axis=1)  # of least norm, so that their sum is 0
+    if not len(matrix):
+        return np.zeros(0)
+    # Linked groups leave one direction free, that of all offsets together; 1 / G keeps their sum at 0.
+    gaps: FloatArray = apart.sum(axis=1)  # (G,)
+    return np.linalg.solve(laplacian + 1.0 / len(matrix), gaps).astype(np.float64)
 
 
 def _means(matrix: FloatArray) -> FloatArray:

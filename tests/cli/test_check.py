@@ -17,7 +17,14 @@ ROWS: list[dict[str, Any]] = [
     {"id": "a", "x": "q", "candidates": ["1", "2"], "best": 0, "reference": "1", "metadata": {"group": "sums"}},
     {"id": "b", "x": "q", "candidates": ["1", "1", "2"], "metadata": {"group": "sums", "ranking": [1, 1, 2]}},
     {"id": "c", "x": "q", "candidates": [{"text": "1", "generator": "m"}, "2"], "metadata": {"ranking": [1, 1]}},
-    {"id": "d", "x": "q", "candidates": ["1"], "context": ["c"], "metadata": {"votes": [{"best": 0}]}},
+    {
+        "id": "d",
+        "x": "q",
+        "candidates": ["1"],
+        "context": ["c"],
+        "components": [{"name": "brevity", "description": "Is it short?"}],
+        "metadata": {"votes": [{"best": 0}]},
+    },
 ]
 
 
@@ -53,6 +60,7 @@ def test_it_says_what_is_in_an_eval_set_and_what_a_run_would_ask(
         "groups sums 2",
         "reference in 1 of 4 tasks",
         "context in 1 of 4 tasks",
+        "own components in 1 of 4 tasks",
         "calls 12 to 24, 3 to 6 per task",
         "the same candidate stands twice in 1 of the tasks, first t.jsonl:2",
         "one candidate stands alone, so that there is nothing to compare, in 1 of the tasks, first t.jsonl:4",

@@ -202,6 +202,8 @@ def test_a_home_that_cannot_be_written_is_one_sentence() -> None:
 
 
 def test_a_run_with_an_empty_memory_says_so(tmp_path: Path, store: Path) -> None:
+    new = "m.sqlite is new and empty, so agents recall none"
+    run_with_memory(tmp_path, "--rounds", 1, "--out", tmp_path / "new", "--memory", store, says=new)
     note = "m.sqlite holds no memories, so agents recall none"
     run_with_memory(tmp_path, "--rounds", 1, "--out", tmp_path / "one", "--memory", store, says=note)
     memory("import", "--built-in")

@@ -90,6 +90,37 @@ def test_keys_of_no_format_are_told_with_the_columns_of_a_table(tmp_path: Path) 
     assert (task.x, task.best) == ("q", (1,))
 
 
+@pytest.mark.parametrize(
+    ("row", "flags"),
+    [
+        ({"question": "q", "answers": ["a"]}, "--column x=question --column candidates=answers"),
+        ({"id": "1", "prompt": "q", "outputs": ["a"]}, "--column x=prompt --column candidates=outputs"),
+        (
+            {"uid": 7, "answer_a": "a", "answer_b": "b", "user query": "q", "gold": "a"},
+            "--column x='user query' --column candidates=answer_a,answer_b --column reference=gold",
+        ),
+        ({"one": "q", "two": 2}, "--column x=one --column candidates=KEY"),
+    ],
+)
+def test_the_columns_are_guessed_by_the_keys_of_the_record(tmp_path: Path, row: Row, flags: str) -> None:
+    with pytest.raises(TaskError) as caught:
+        count(lines(tmp_path / "t.jsonl", row))
+    assert caught.value.hint is not None
+    assert f"--format table {flags};" in caught.value.hint
+
+
+def test_tasks_under_a_key_are_told_how_to_be_taken_out(tmp_path: Path) -> None:
+    file = lines(tmp_path / "t.json", {"tasks": [RECORDS["own"]]})
+    with pytest.raises(TaskError) as caught:
+        count(file)
+    assert caught.value.hint == f"are the tasks under 'tasks'? Take them out of it: jq '.tasks' {file} | debate run -"
+
+
+def test_a_misspelled_key_of_ours_is_told_as_such(tmp_path: Path) -> None:
+    with pytest.raises(TaskError, match="unknown key"):
+        count(lines(tmp_path / "t.jsonl", {"X": "q", "candidate": ["a"]}))
+
+
 @pytest.mark.parametrize("name", [name for name in RECORDS if name not in ANSWERS])
 def test_further_files_that_a_format_has_no_use_for_are_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(ConfigError, match="has all candidates in one file"):

@@ -224,6 +224,17 @@ def test_cached_replies_keep_their_thinking_and_are_not_those_of_a_model_that_do
     assert THOUGHT not in results["three"]
 
 
+def test_what_was_cut_off_in_its_thinking_is_asked_again_with_more_tokens_for_it(
+    evalset: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with FakeServer(thinking=" ".join(["word"] * 4000)) as server:
+        assert run(monkeypatch, evalset, server, "out", "--thinking", "on", "--thinking-tokens", 9) != 0
+        again = ["resume", evalset.parent / "out", "--retry-failed", "--thinking-tokens", 4000]
+        assert command(monkeypatch, *again) == 0
+    records = [json.loads(line) for line in (evalset.parent / "out" / "results.jsonl").read_text().splitlines()]
+    assert [record["status"] for record in records] == ["ok"] * 3
+
+
 def test_a_fork_takes_the_thinking_over(evalset: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with FakeServer(thinking=THOUGHT) as server:
         assert run(monkeypatch, evalset, server, "out", "--thinking", "on") == 0
@@ -263,6 +274,13 @@ def test_a_script_may_say_what_it_thought() -> None:
 
 
 # ---- vLLM in process
+
+
+def test_an_engine_that_thinks_is_not_taken_for_one_that_does_not() -> None:
+    told: list[dict[str, Any]] = [{}, {"thinking": "on"}, {"thinking": "on", "thinking_tokens": 9}]
+    backends, others = ([VLLM("org/model", **each) for each in told] for _ in range(2))
+    assert [[one.is_equal(other) for other in others] for one in backends] == np.eye(3).tolist()
+
 
 SHORT: dict[str, Any] = {"comment_chars": 12, "overall_chars": 12}
 BUDGET = 24
