@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from debate.engine import Engine
     from debate.errors import DebateError
-    from debate.evaluation import Evaluation
+    from debate.evaluation import Evaluation, Evaluations
     from debate.evaluators.callback import CallbackEvaluator
     from debate.evaluators.cross import CrossEvaluator
     from debate.evaluators.debate.evaluator import DebateEvaluator
@@ -36,7 +36,7 @@ __version__ = "0.1.0"
 _MODULES = {
     "engine": "Engine",
     "errors": "DebateError",
-    "evaluation": "Evaluation",
+    "evaluation": "Evaluation Evaluations",
     "evaluators.callback": "CallbackEvaluator",
     "evaluators.cross": "CrossEvaluator",
     "evaluators.debate.evaluator": "DebateEvaluator",
@@ -60,6 +60,7 @@ __all__ = [
     "DebateEvaluator",
     "Engine",
     "Evaluation",
+    "Evaluations",
     "Failure",
     "Judgment",
     "PanelEvaluator",

@@ -24,7 +24,7 @@ from debate.backends.cached import Cached, Replies
 from debate.concurrency.daemon_thread import in_daemon_thread
 from debate.config.names import GivenBackend, GivenEvaluator, NamedEvaluators, named_backends
 from debate.errors import BackendUnavailableError, BudgetExceededError, ConfigError, EngineError, TaskError
-from debate.evaluation import Evaluation
+from debate.evaluation import Evaluation, Evaluations
 from debate.evaluators.base import Evaluator, RunContext
 from debate.flow import Chat, Completion, Flow, Generate, Prompt, gather, generate
 from debate.runtime.home import Home, others_gone
@@ -138,7 +138,7 @@ class Engine:
         *,
         progress: bool = False,
         budget: Budget | None = None,
-    ) -> list[Evaluation]:
+    ) -> Evaluations:
         """Evaluate all tasks side by side: one evaluation per task, in their order.
 
         A task that fails comes back as a failed evaluation, and affects no other.
@@ -173,7 +173,7 @@ class Engine:
         *,
         progress: bool = False,
         budget: Budget | None = None,
-    ) -> list[Evaluation]:
+    ) -> Evaluations:
         """Evaluate all tasks side by side, see `evaluate_batch`."""
         return await self._loop.arun(self._batch(tasks, evaluator, run, progress, budget))
 
@@ -387,7 +387,7 @@ class Engine:
         run: InRun,
         progress: bool,
         budget: Budget | None,
-    ) -> list[Evaluation]:
+    ) -> Evaluations:
         check_value("budget", budget, Budget | None)
         if budget is not None:
             budget.check_prices(self.backends)
@@ -405,7 +405,7 @@ class Engine:
                 for job in jobs:
                     if job.position not in done:
                         done[job.position] = line.finished(unfinished_evaluation(end, job))
-            return [done[position] for position in range(len(jobs))]
+            return Evaluations(done[position] for position in range(len(jobs)))
 
     async def _pool(
         self,

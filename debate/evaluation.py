@@ -11,7 +11,8 @@ import re
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache, partial
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeVar, cast, overload
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from debate.scoring.distributions import why_unscored as why_label_unscored
 from debate.scoring.tensor import component_means
 from debate.types import (
     FORBID_UNKNOWN,
+    Displayed,
     Failure,
     FloatArray,
     FloatOrNaN,
@@ -36,16 +38,21 @@ from debate.types import (
     Turn,
     Usage,
     Verdict,
+    check_choice,
+    shortened,
 )
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
     from pydantic import TypeAdapter
 
 T = TypeVar("T")
+FrameLibrary = Literal["pandas", "polars"]
+"""What data frames are made by."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Evaluation(OmitsEmpty):
+class Evaluation(Displayed, OmitsEmpty):
     """What an evaluator found out about the J candidates of one task."""
 
     __pydantic_config__ = FORBID_UNKNOWN
@@ -199,6 +206,39 @@ class Evaluation(OmitsEmpty):
         """Candidates that share the score at which `keep_best(n)` cuts; see `selection.tied_at_cut`."""
         return _selection.tied_at_cut(self.scores, n, self.scale.higher_is_better)
 
+    def __repr__(self) -> str:
+        """Its scores and what came of them, without the tensor and the transcript."""
+        scores = [*(f"{score:.3g}" for score in self.scores[:8]), *(["..."] if len(self.scores) > 8 else [])]
+        told = f"{shortened(self.task_id)}, {shortened(self.evaluator)}, {self.status!r}, scores=[{', '.join(scores)}]"
+        tied = f", tied={self.tied}" if self.tied else ""
+        rounds = f", rounds_run={self.rounds_run}, stop_reason={self.stop_reason!r}" if self.rounds_run else ""
+        error = "" if self.error is None else f", error={shortened(self.error)}"
+        return f"Evaluation({told}, selected={self.selected}{tied}{rounds}{error})"
+
+    def to_dataframe(self, library: FrameLibrary | None = None) -> Any:
+        """A data frame with a row for each cell of the tensor.
+
+        Columns: task, member, `r`, `i`, `j`, `k` (from 0), agent, component, score, spread. An evaluation without
+        rounds has a row for each candidate. Members have rows of their own; `member` is the path to them.
+
+        Args:
+            library: what makes it; None takes pandas where it is installed, else polars.
+
+        Raises:
+            ConfigError: when that library is not installed.
+        """
+        return import_module("debate.notebook.frames").cells_frame([self], library)
+
+    def plot(self) -> Figure:
+        """The tensor as heat maps, one for each candidate and component, with rounds downward and agents across.
+
+        Of an evaluation without rounds, a bar for each score. A notebook shows the figure; `.savefig(PATH)` writes it.
+
+        Raises:
+            ConfigError: when matplotlib is not installed: `pip install 'debate-eval[plots]'`.
+        """
+        return import_module("debate.notebook.plots").plot_evaluation(self)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data, with arrays as nested lists and NaN as None."""
         return plain(self)
@@ -215,6 +255,44 @@ class Evaluation(OmitsEmpty):
             ValueError: for what `to_dict` does not write: an unknown or missing key, a value of another type.
         """
         return from_plain(cls, data)
+
+
+class Evaluations(Displayed, list[Evaluation]):
+    """A list of evaluations that a notebook shows as a table. `evaluate_batch` returns one."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        """A line for each of the first evaluations."""
+        lines = [f"  {each!r},\n" for each in list(self[:10])]
+        more = f"  ... {len(self) - 10:,} more\n" if len(self) > 10 else ""
+        return f"Evaluations([\n{''.join(lines)}{more}])" if self else "Evaluations([])"
+
+    @overload
+    def __getitem__(self, index: SupportsIndex, /) -> Evaluation: ...
+
+    @overload
+    def __getitem__(self, index: slice, /) -> Evaluations: ...
+
+    def __getitem__(self, index: SupportsIndex | slice, /) -> Evaluation | Evaluations:
+        """One evaluation, or several that are shown in the same way."""
+        found = super().__getitem__(index)
+        return Evaluations(found) if isinstance(found, list) else found
+
+    def to_dataframe(self, which: Literal["tasks", "cells"] = "tasks", library: FrameLibrary | None = None) -> Any:
+        """A data frame with a row for each evaluation, or for each cell of their tensors.
+
+        Args:
+            which: `tasks` has what `debate export --to tasks` writes, without what the task alone knows: its label and
+                its group; `cells` has the columns of `Evaluation.to_dataframe`.
+            library: as for `Evaluation.to_dataframe`.
+
+        Raises:
+            ConfigError: when that library is not installed.
+        """
+        check_choice("table", which, Literal["tasks", "cells"])
+        frames = import_module("debate.notebook.frames")
+        return (frames.found_frame if which == "tasks" else frames.cells_frame)(self, library)
 
 
 def verdict(choice: Collection[int], best: Collection[int]) -> Verdict | None:

@@ -12,10 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from debate.errors import ConfigError
-from debate.types import Price, Usage, cost_of
+from debate.evaluation import Evaluation, Evaluations, FrameLibrary
+from debate.types import Displayed, Price, Usage, cost_of, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from matplotlib.figure import Figure
 
     from debate.export.writer import Results, Row
     from debate.jobs.run_directory import RunDirectory
@@ -23,8 +26,9 @@ if TYPE_CHECKING:
     from debate.meta_evaluation.judged import JudgedRun
     from debate.meta_evaluation.models import ModelRanking
     from debate.meta_evaluation.trust import TrustFigures
+    from debate.types import Task
 
-Which = Literal["tasks", "scores", "turns"]
+Which = Literal["tasks", "scores", "turns", "cells"]
 
 
 def load(run: str | PathLike[str], labels: str | PathLike[str] | None = None) -> LoadedRun:
@@ -44,7 +48,7 @@ def load(run: str | PathLike[str], labels: str | PathLike[str] | None = None) ->
     return LoadedRun(RunDirectory.existing(Path(run)), None if labels is None else Path(labels))
 
 
-class LoadedRun:
+class LoadedRun(Displayed):
     """A run in its folder. Made by `debate.load`.
 
     Attributes:
@@ -69,23 +73,70 @@ class LoadedRun:
         return read_run(self.directory.path, self.labels)
 
     def table(self, which: Which = "tasks") -> list[Row]:
-        """The rows that `debate export --to tasks` writes; or `--to scores`, a row per cell, or `--to turns`."""
+        """The rows that `debate export --to tasks` writes, or `--to scores` or `--to turns`, or the cells.
+
+        `scores` has a row per score that an agent gave, with its comment; `cells` a row per cell of S, with the columns
+        of `Evaluation.to_dataframe`.
+        """
         rows, _ = _rows(which)
         with self.directory.open_store() as store:
             results = store.read(self.directory.name).results()
             return list(rows(results, self.directory.path.resolve().name))
 
-    def to_dataframe(self, which: Which = "tasks") -> Any:
-        """The same rows as a pandas `DataFrame`.
+    def to_dataframe(self, which: Which = "tasks", library: FrameLibrary | None = None) -> Any:
+        """The same rows as a data frame.
+
+        Args:
+            which: of which table.
+            library: what makes it; None takes pandas where it is installed, else polars.
 
         Raises:
-            ConfigError: when pandas is not installed.
+            ConfigError: when that library is not installed.
         """
-        try:
-            pandas: Any = import_module("pandas")
-        except ImportError:
-            raise ConfigError("a data frame needs a library", hint="pip install pandas, or use .table()") from None
-        return pandas.DataFrame(self.table(which), columns=list(_rows(which)[1]))
+        frames = import_module("debate.notebook.frames")
+        return frames.data_frame(self.table(which), _rows(which)[1], library)
+
+    def plot(self) -> Figure:
+        """How the scores are spread and, of debates, CV by round: a thin line for each, and the median.
+
+        A notebook shows the figure; `.savefig(PATH)` writes it.
+
+        Raises:
+            ConfigError: when matplotlib is not installed: `pip install 'debate-eval[plots]'`.
+            InputError: when nothing is evaluated yet.
+        """
+        return import_module("debate.notebook.plots").plot_run(self.judged)
+
+    def evaluation(self, task_id: str) -> Evaluation:
+        """The evaluation of one task, whole.
+
+        Raises:
+            InputError: when the run has none of it.
+        """
+        return self._found(task_id)[1]
+
+    def task(self, task_id: str) -> Task:
+        """One evaluated task.
+
+        Raises:
+            InputError: when the run has no evaluation of it.
+        """
+        return self._found(task_id)[0]
+
+    def evaluations(self) -> Evaluations:
+        """All evaluations, in the order of the tasks. They are read at once: a large run needs as much memory."""
+        with self.directory.open_store() as store:
+            return Evaluations(each for _, each in store.read(self.directory.name).results())
+
+    def _found(self, task_id: str) -> tuple[Task, Evaluation]:
+        from debate.meta_evaluation.judged import evaluation_of
+
+        return evaluation_of(self.directory, task_id)
+
+    def __repr__(self) -> str:
+        """The folder."""
+        labels = "" if self.labels is None else f", labels={shortened(str(self.labels))}"
+        return f"LoadedRun({shortened(str(self.directory.path), 200)}{labels})"
 
     def agreement(self, **settings: Any) -> TrustFigures:
         """How far the run agrees with people, as `debate agree` shows it; settings as for `meta_evaluation.agree`."""
@@ -149,4 +200,5 @@ def _rows(which: Which) -> tuple[Callable[[Results, str], Iterator[Row]], Sequen
         "tasks": (tables.task_rows, tables.TASK_COLUMNS),
         "scores": (tables.score_rows, tables.SCORE_COLUMNS),
         "turns": (tables.turn_rows, tables.TURN_COLUMNS),
+        "cells": (tables.all_cells, tables.CELL_COLUMNS),
     }[which]

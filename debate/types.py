@@ -15,6 +15,7 @@ import string
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from numbers import Real
 from typing import Annotated, Any, ClassVar, Literal, cast, get_args
 
@@ -56,6 +57,16 @@ class _Null:
                 lambda number: number if math.isfinite(number) else None
             ),
         )
+
+
+class Displayed:
+    """A value that a notebook shows as HTML. What makes it is above this module, and imported when it is asked for."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        """The value as HTML, without a script."""
+        return import_module("debate.notebook.cards").html_of(self)
 
 
 class OmitsEmpty:
@@ -174,7 +185,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, init=False)
-class Task:
+class Task(Displayed):
     """An input `x` and the candidate responses to it.
 
     Strings are accepted as candidates. Without an `id`, the task is named by a hash of its content, which is the
@@ -252,6 +263,14 @@ class Task:
         set_(self, "has_given_id", id is not None)
         set_(self, "id", str(id) if id is not None else _content_id(x, checked, texts, reference, own))
 
+    def __repr__(self) -> str:
+        """Its id, and the beginnings of its texts."""
+        texts = [shortened(each.text) for each in self.candidates[:4]]
+        more = ", ..." if len(self.candidates) > 4 else ""
+        label = f", best={[*self.best]}" if self.best else ""
+        about = f"id={shortened(self.id)}, x={shortened(self.x)}, candidates=[{', '.join(texts)}{more}]"
+        return f"Task({about}{label})"
+
     def renamed(self, id: str) -> Task:  # noqa: A002 - pinned name
         """The same task under an id that is given."""
         return self.with_candidates(self.candidates, id=id)
@@ -280,6 +299,11 @@ class Task:
     def criteria(self) -> tuple[str, ...]:
         """The task's own components as a text, for judges that give one value for all of them; none without any."""
         return (criteria_text(self.components),) if self.components else ()
+
+
+def shortened(text: str, longest: int = 60) -> str:
+    """A text as Python writes it, in which nothing is invisible; of a long one the beginning."""
+    return repr(text if len(text) <= longest else f"{text[: longest - 3]}...")
 
 
 def labeled_best(metadata: Mapping[str, Any]) -> tuple[int, ...]:
@@ -632,6 +656,13 @@ class Turn(OmitsEmpty):
     escaped_special_tokens: int = 0
     """Control strings in the prompt's content that were broken; see `Completion.escaped_special_tokens`."""
 
+    def __repr__(self) -> str:
+        """Who said it when, the scores, and the beginning of the words."""
+        failure = "" if self.failure is None else f", failure={self.failure.reason!r}"
+        scores = self.scores.tolist() if self.scores.size <= 24 else f"<{' x '.join(map(str, self.scores.shape))}>"
+        about = f"round={self.round}, agent={shortened(self.agent)}, scores={scores}"
+        return f"Turn({about}, overall={shortened(self.overall)}{failure})"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SilentReadout:
@@ -647,10 +678,18 @@ class SilentReadout:
 
 
 @dataclass(frozen=True, slots=True)
-class Transcript:
+class Transcript(Displayed):
     """All turns of a debate, in the order taken."""
 
     turns: tuple[Turn, ...] = ()
+
+    def __repr__(self) -> str:
+        """How many turns of how many rounds, and who spoke."""
+        names = [*dict.fromkeys(turn.agent for turn in self.turns)]
+        told = ", ".join(map(shortened, names[:8])) + (", ..." if len(names) > 8 else "")
+        return (
+            f"Transcript({len(self.turns)} turns, {len({turn.round for turn in self.turns})} rounds, agents=[{told}])"
+        )
 
     @staticmethod
     def __get_pydantic_core_schema__(source: Any, handler: Any) -> Any:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import csv
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import debate
-from debate.errors import ConfigError, TaskError
+from debate.errors import ConfigError, InputError, TaskError
 from debate.evaluation import plain
 from debate.export.tables import write_scores, write_tasks, write_turns
 from debate.jobs.run_directory import RunDirectory
@@ -43,8 +42,8 @@ def test_the_tables_are_those_of_the_export(runs: tuple[Path, Path], tmp_path: P
 
 
 def test_a_table_of_another_kind_is_refused(runs: tuple[Path, Path]) -> None:
-    other: Any = "cells"
-    with pytest.raises(ValueError, match="unknown table 'cells', expected one of tasks, scores, turns"):
+    other: Any = "rows"
+    with pytest.raises(ValueError, match="unknown table 'rows', expected one of tasks, scores, turns, cells"):
         debate.load(runs[0]).table(other)
 
 
@@ -75,9 +74,22 @@ def test_a_folder_without_a_run_is_refused_at_once(tmp_path: Path) -> None:
         debate.load(tmp_path)
 
 
-def test_without_pandas_a_data_frame_says_what_to_install(
-    runs: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(ConfigError, match="pip install pandas"):
-        debate.load(runs[0]).to_dataframe()
+def test_the_cells_are_those_of_the_tensor(runs: tuple[Path, Path]) -> None:
+    run = debate.load(runs[0])
+    tensor = run.evaluation("t1").tensor
+    assert tensor is not None
+    rows = [row for row in run.table("cells") if row["task"] == "t1"]
+    assert len(rows) == tensor.size
+    assert all(tensor[row["r"], row["i"], row["j"], row["k"]] == row["score"] for row in rows)
+
+
+def test_a_task_and_its_evaluation_are_found_by_the_id(runs: tuple[Path, Path]) -> None:
+    run = debate.load(runs[0])
+    assert (run.task("t1").x, run.evaluation("t1").task_id) == ("1?", "t1")
+    assert [each.task_id for each in run.evaluations()] == ["t0", "t1"]
+    with pytest.raises(InputError, match="there is no evaluation of the task 't9'"):
+        run.task("t9")
+
+
+def test_a_run_is_written_as_its_folder(runs: tuple[Path, Path]) -> None:
+    assert repr(debate.load(runs[0], labels="l.jsonl")) == f"LoadedRun({str(runs[0])!r}, labels='l.jsonl')"

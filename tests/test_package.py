@@ -32,6 +32,7 @@ LAYERS = (
     {"report"},
     {"fleet"},
     {"cli", "testing"},
+    {"notebook"},
 )
 """The folders, from the ground floor up: a folder imports from those below it alone. Modules at the root stand between
 the floors, wherever what they import lets them; no circle may pass through them."""

@@ -44,7 +44,7 @@ def report(
 
     first, second = read_run(run, labels), None if other is None else read_run(other, labels)
     file = out or run / "report.html"
-    sections = tuple(_sections(*_page(first, second, by)))
+    sections = tuple(sections_of(*_page(first, second, by)))
     written = write_report(first, file, sections, only=only or (), other=second, cost=_cost(run))
     say(f"{file}: {written.evaluations:,} evaluations, {written.size / 2**20:.1f} MiB")
     if written.is_large:
@@ -90,14 +90,17 @@ def _page(run: JudgedRun, other: JudgedRun | None, by: str | None) -> tuple[Iter
     return page(figures), links
 
 
-def _sections(parts: Iterable[Any], links: Links) -> Iterator[Section]:
-    """A page that is made for a terminal, as sections of a report."""
+def sections_of(parts: Iterable[Any], links: Links | None = None) -> Iterator[Section]:
+    """A page that is made for a terminal, as sections of a report.
+
+    links: the cells of its tables that lead to tasks.
+    """
     from debate.report import Section
 
     title, found = "", list["Part"]()
     for each in _flat(parts):
         if (heading := _title(each)) is None:
-            found += _part(each, links)
+            found += _part(each, links or {})
             continue
         if found:
             yield Section(title, tuple(found))

@@ -22,7 +22,7 @@ from debate.evaluation import Evaluation, plain, why_unscored
 from debate.export.writer import Export, ExportSummary, Results, Row, finite_or_none
 from debate.files import atomic_write, load_pyarrow, valid_unicode
 from debate.scoring.distributions import moments
-from debate.types import LabelDistribution, Task
+from debate.types import FloatArray, LabelDistribution, Task
 
 _BATCH = 4096
 _FORMULA = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
@@ -31,6 +31,15 @@ _PLACE = ("run", "task", "member")
 _FOUND = ("best", "selected", "right", "tied", "scores", "p_best", "scale", "margin", "cv", "rounds", "stop_reason")
 _USAGE = ("prompt_tokens", "cached_tokens", "completion_tokens", "calls")
 TASK_COLUMNS = ("run", "task", "group", "evaluator", "status", "error", *_FOUND, *_USAGE)
+FOUND_COLUMNS = (
+    "task",
+    "evaluator",
+    "status",
+    "error",
+    *(name for name in _FOUND if name not in ("best", "right")),
+    *_USAGE,
+)
+CELL_COLUMNS = (*_PLACE, "r", "i", "j", "k", "agent", "component", "score", "spread")
 _READ = ("spread", "probabilities", "mass")
 SCORE_COLUMNS = (*_PLACE, "round", "agent", "candidate", "generator", "component", "score", *_READ, "comment", "reason")
 _FAILURE = ("abstained", "failure_reason", "failure_message", "invalid_replies", "escaped_special_tokens")
@@ -55,17 +64,25 @@ def task_rows(results: Results, run: str) -> Iterator[Row]:
 
 def _task_row(task: Task, evaluation: Evaluation, run: str) -> Row:
     verdict, group = evaluation.verdict(task.best), task.metadata.get("group")
-    cv = evaluation.cv[-1] if evaluation.cv else math.nan
     return {
+        **found_row(evaluation),
         "run": run,
         "task": task.id,
         "group": None if group is None else str(group),
+        "best": list(task.best),
+        "right": None if verdict is None else verdict == "right",
+    }
+
+
+def found_row(evaluation: Evaluation) -> Row:
+    """What `write_tasks` writes of an evaluation, without its task."""
+    cv = evaluation.cv[-1] if evaluation.cv else math.nan
+    return {
+        "task": evaluation.task_id,
         "evaluator": evaluation.evaluator,
         "status": evaluation.status,
         "error": evaluation.error,
-        "best": list(task.best),
         "selected": evaluation.selected,
-        "right": None if verdict is None else verdict == "right",
         "tied": list(evaluation.tied),
         "scores": [finite_or_none(score) for score in evaluation.scores.tolist()],
         "p_best": None if evaluation.p_best is None else evaluation.p_best.tolist(),
@@ -98,6 +115,35 @@ def write_scores(results: Results, path: Path, run: str) -> ExportSummary:
 def score_rows(results: Results, run: str) -> Iterator[Row]:
     """The rows of `write_scores`."""
     return (row for place, task, each in _evaluations(results, run) for row in _score_rows(place, task, each))
+
+
+def all_cells(results: Results, run: str) -> Iterator[Row]:
+    """The rows of `cell_rows` of all evaluations."""
+    return ({"run": run, **row} for _, evaluation in results for row in cell_rows(evaluation))
+
+
+def cell_rows(evaluation: Evaluation) -> Iterator[Row]:
+    """A row per cell of S: `r`, `i`, `j` and `k` from 0, the names of agent and component, the score and its spread.
+
+    An evaluation without rounds has a row per candidate, where `r`, `i` and `k` are null. Members have rows of their
+    own in place of those of what they were made into.
+    """
+    for each, member in _with_members(evaluation, ""):
+        place: Row = {"task": evaluation.task_id, "member": member}
+        if each.tensor is not None:
+            yield from ({**place, **cell} for cell in _tensor_cells(each, each.tensor))
+        elif not each.members:
+            for j, score in enumerate(each.scores.tolist()):
+                yield {**place, "j": j, "component": each.evaluator, "score": finite_or_none(score)}
+
+
+def _tensor_cells(evaluation: Evaluation, tensor: FloatArray) -> Iterator[Row]:
+    spread = evaluation.spread
+    for r, i, j, k in np.ndindex(tensor.shape):
+        place: Row = {"r": r, "i": i, "j": j, "k": k}
+        doubt = None if spread is None else finite_or_none(float(spread[r, i, j, k]))
+        names: Row = {"agent": evaluation.agents[i], "component": evaluation.components[k]}
+        yield {**place, **names, "score": finite_or_none(float(tensor[r, i, j, k])), "spread": doubt}
 
 
 def write_turns(results: Results, path: Path, run: str) -> ExportSummary:

@@ -35,7 +35,7 @@ from debate.statistics import (
     smallest_difference,
 )
 from debate.store.identity import differences
-from debate.types import FloatArray, FloatOrNaN, Scale, Usage, Verdict
+from debate.types import Displayed, FloatArray, FloatOrNaN, Scale, Usage, Verdict, shortened
 
 GROUP = "group"
 _REASON = 400
@@ -149,7 +149,7 @@ class Regression:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Displayed):
     """Two runs on the tasks that both have evaluated.
 
     Attributes:
@@ -191,6 +191,11 @@ class Comparison:
     scores: Scores
     regressions: tuple[Regression, ...]
     control: ControlFigures | None = None
+
+    def __repr__(self) -> str:
+        """The runs, and how many of the tasks of both the second one has won and lost."""
+        runs = ", ".join(shortened(side.run, 200) for side in (self.a, self.b))
+        return f"Comparison({runs}, tasks={self.tasks}, won={self.verdicts.won}, lost={self.verdicts.lost})"
 
 
 def compare(

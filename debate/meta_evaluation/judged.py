@@ -123,10 +123,15 @@ class JudgedRun:
             InputError: when the run has no evaluation of it.
             StoreError: as `RunDirectory.open_store`.
         """
-        with self.directory.open_store() as store:
-            for found in store.read(self.directory.name).results(task_id):
-                return found
-        raise InputError(f"there is no evaluation of the task {task_id!r}", file=self.directory.path)
+        return evaluation_of(self.directory, task_id)
+
+
+def evaluation_of(directory: RunDirectory, task_id: str) -> tuple[Task, Evaluation]:
+    """One task of a run with its evaluation, as `JudgedRun.evaluation`."""
+    with directory.open_store() as store:
+        for found in store.read(directory.name).results(task_id):
+            return found
+    raise InputError(f"there is no evaluation of the task {task_id!r}", file=directory.path)
 
 
 def read_run(folder: Path, labels: Path | None = None) -> JudgedRun:

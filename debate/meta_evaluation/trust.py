@@ -33,7 +33,7 @@ from debate.meta_evaluation.people import (
     rising,
 )
 from debate.statistics import Accuracy
-from debate.types import FloatOrNaN
+from debate.types import Displayed, FloatOrNaN, shortened
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class GroupFigures:
 
 
 @dataclass(frozen=True, slots=True)
-class TrustFigures:
+class TrustFigures(Displayed):
     """What the judge of a run is worth, in the order in which it is read.
 
     Attributes:
@@ -126,6 +126,14 @@ class TrustFigures:
     score_gaps: tuple[ScoreGap, ...]
     by: str | None = None
     groups: tuple[GroupFigures, ...] = ()
+
+    def __repr__(self) -> str:
+        """The run, and the share of right choices where people compare candidates."""
+        right = self.choices and self.choices.right.share.estimate
+        told = "" if right is None else f", right={right:.3f}"
+        return (
+            f"TrustFigures({shortened(self.run, 200)}, tasks={self.tasks}{told}, disagreements={self.n_disagreements})"
+        )
 
 
 def agree(run: JudgedRun, by: str | None = None, eps: float = 0.15) -> TrustFigures:

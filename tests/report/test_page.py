@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -31,13 +31,22 @@ def browser() -> Iterator[Any]:
 
 
 @contextmanager
-def opened(browser: Any, file: Path, **settings: Any) -> Iterator[Any]:
+def opened(browser: Any, file: Path, **settings: Any) -> Generator[Any]:
     """The page, which must ask for nothing but itself and have nothing to complain about."""
     context = browser.new_context(offline=True, **settings)
     page, asked, said = context.new_page(), list[str](), list[str]()
-    page.on("request", lambda request: asked.append(request.url))
-    page.on("console", lambda message: said.append(message.text))
-    page.on("pageerror", lambda error: said.append(str(error)))
+
+    def note_request(request: Any) -> None:
+        asked.append(request.url)
+
+    def note_message(message: Any) -> None:
+        said.append(str(message.text))
+
+    def note_error(error: Any) -> None:
+        said.append(str(error))
+
+    for event, note in (("request", note_request), ("console", note_message), ("pageerror", note_error)):
+        page.on(event, note)
     page.goto(file.as_uri())
     page.wait_for_selector(READY)
     yield page

@@ -78,7 +78,7 @@ class Notebook:
         outputs: list[Any] = cell.outputs
         return Ran(
             text="".join(each.text for each in outputs if each.output_type == "stream" and each.name == "stdout"),
-            shown=[dict(each.data) for each in outputs if each.output_type == "display_data"],
+            shown=[dict(each.data) for each in outputs if each.output_type in ("display_data", "execute_result")],
             error=next((each.ename for each in outputs if each.output_type == "error"), None),
             seconds=time.monotonic() - began,
         )
@@ -146,3 +146,30 @@ def test_progress_is_one_output_of_the_cell_that_tells_of_loading_too(notebook: 
         assert shown["text/plain"].startswith("9 of 9 tasks, 36 calls, ")
         assert shown["text/html"].startswith('<progress value="9" max="9"></progress> 9 of 9 tasks')
         assert (done.error, done.text) == (None, "")
+
+
+FOUND = """
+from pathlib import Path
+import debate
+from debate import DebateEvaluator
+from tests.report.pages import debated
+debated(Path({folder!r}))
+run = debate.load({folder!r})
+found = Engine(Scripted(reply_for)).evaluate_batch(tasks(3), DebateEvaluator("general", rounds=2))
+"""
+
+
+def test_values_are_shown_as_html_and_plots_as_pictures(notebook: Notebook, tmp_path: Path) -> None:
+    for library in ("matplotlib", "pandas", "polars"):
+        required_module(library)
+    made = notebook.run("from debate.backends import Scripted" + FOUND.format(folder=str(tmp_path / "run")))
+    assert made.error is None
+    html = ("found", "found[0]", "tasks(1)[0]", "found[0].transcript", "run", "run.agreement()", "run.compare(run)")
+    for cell in (*html, "run.to_dataframe('cells')", "found.to_dataframe(library='polars')"):
+        [shown] = notebook.run(cell).shown
+        assert "<table" in shown["text/html"], cell
+        assert "<script" not in shown["text/html"]
+        assert len(shown["text/plain"]) < 5_000, cell
+    for cell in ("found[0].plot()", "run.plot()"):
+        [shown] = notebook.run(cell).shown
+        assert shown["image/png"].startswith("iVBOR"), cell
