@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -24,10 +23,10 @@ from jinja2 import DictLoader, Environment, StrictUndefined
 from markupsafe import Markup
 
 from debate.errors import ConfigError, InputError
-from debate.files import atomic_write, valid_unicode
+from debate.files import atomic_write, json_text, valid_unicode
 from debate.meta_evaluation.judged import JudgedRun
 from debate.report import charts
-from debate.report.packing import inert_script
+from debate.report.packing import inert_json, inert_script
 from debate.report.rows import FILTERS, Indexed, columns, counts, indexed, scores_of
 from debate.statistics.calibration import expected_calibration_error
 from debate.store import StoredRun
@@ -178,18 +177,17 @@ def _write_blocks(out: TextIO, records: Sequence[StoredRun], ids: Sequence[str])
 
     ids: in the order in which the first run has them.
     """
-    texts, block, n_blocks = list[str](), list[dict[str, Any]](), 0
+    texts, block, n_blocks = list[str](), list[str](), 0
     first, *others = [_of_ids(record, ids) for record in records]
     for _, task, data in first:
         texts.append(excerpt(task["x"]))
-        block.append({"task": task, "evaluation": json.loads(data)})
-        for each in others:
-            block[-1]["other"] = json.loads(next(each)[2])
+        other = "".join(f',"other":{next(each)[2]}' for each in others)
+        block.append(f'{{"task":{json_text(task)},"evaluation":{data}{other}}}')
         if len(block) == BLOCK:
-            out.write(inert_script(f"b{n_blocks}", block))
+            out.write(inert_json(f"b{n_blocks}", f"[{','.join(block)}]"))
             n_blocks, block = n_blocks + 1, []
     if block:
-        out.write(inert_script(f"b{n_blocks}", block))
+        out.write(inert_json(f"b{n_blocks}", f"[{','.join(block)}]"))
     return texts
 
 
