@@ -133,8 +133,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", nargs="+", type=int, default=[1000, 10_000], help=f"tasks, multiples of {RUN}")
     options = parser.parse_args()
-    names = {"made": "made s", "cpu": "CPU s", "peak": "peak MiB", "file": "file MiB", "usable": "usable s", "filter": "filter ms",
-             "open": "open ms", "heap": "heap MiB"}  # fmt: skip
+    names = {"made": "made s", "cpu": "CPU s", "peak": "peak MiB", "file": "file MiB", "usable": "usable s",
+             "filter": "filter ms", "open": "open ms", "heap": "heap MiB"}  # fmt: skip
     print(f"{'tasks':>8}" + "".join(f"{name:>11}" for name in names.values()))
     for size in options.sizes:
         with tempfile.TemporaryDirectory() as folder:
