@@ -41,7 +41,7 @@ def report(
 
     first, second = read_run(run, labels), None if other is None else read_run(other, labels)
     file = out or run / "report.html"
-    sections = tuple(sections_of(_pages(first, second, by)))
+    sections = tuple(_sections(_pages(first, second, by)))
     written = write_report(first, file, sections, only=only or (), other=second)
     say(f"{file}: {written.evaluations:,} evaluations, {written.size / 2**20:.1f} MiB")
     if written.is_large:
@@ -58,7 +58,7 @@ def _pages(run: JudgedRun, other: JudgedRun | None, by: str | None) -> Iterator[
     return page(agree(run, by)) if other is None else comparison_page(compare(run, other, by=by))
 
 
-def sections_of(parts: Iterable[Any]) -> Iterator[Section]:
+def _sections(parts: Iterable[Any]) -> Iterator[Section]:
     """The page of `debate agree`, whose parts are made for a terminal, as sections of a report."""
     from debate.report import Section
 
@@ -69,7 +69,8 @@ def sections_of(parts: Iterable[Any]) -> Iterator[Section]:
             continue
         if found:
             yield Section(title, tuple(found))
-        title, found = heading if title else "Labels", []  # the first heading is the run, which is the report's own
+        # a heading above all else is the run, which is the report's own
+        title, found = heading if title or found else "Labels", []
     yield Section(title, tuple(found))
 
 
