@@ -92,6 +92,52 @@ def open_console(*, stderr: bool = False) -> Console:
     return _SafeConsole(stderr=stderr, markup=False, emoji=False, highlight=False)
 
 
+_PICTURE = """\
+<svg viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg">
+<style>
+.{unique_id}-matrix {{ font: {char_height}px/{line_height}px ui-monospace, "DejaVu Sans Mono", monospace; }}
+.{unique_id}-title {{ font-size: 18px; font-weight: bold; font-family: sans-serif; }}
+{styles}
+</style>
+<defs>
+<clipPath id="{unique_id}-clip-terminal">
+<rect x="0" y="0" width="{terminal_width}" height="{terminal_height}" />
+</clipPath>
+{lines}
+</defs>
+{chrome}
+<g transform="translate({terminal_x}, {terminal_y})" clip-path="url(#{unique_id}-clip-terminal)">
+{backgrounds}
+<g class="{unique_id}-matrix">
+{matrix}
+</g>
+</g>
+</svg>
+"""
+"""The picture of a terminal, as rich fills it in. Rich's own has fonts of a foreign server."""
+
+
+def open_picture(columns: int) -> Console:
+    """A console that prints nowhere, for `picture_of`; like `open_console` it escapes what is no visible character."""
+    return _SafeConsole(
+        record=True,
+        file=io.StringIO(),
+        width=columns,
+        force_terminal=True,
+        color_system="truecolor",
+        legacy_windows=False,
+        _environ={},
+        markup=False,
+        emoji=False,
+        highlight=False,
+    )
+
+
+def picture_of(console: Console, title: str) -> str:
+    """What was printed on a console of `open_picture`, as SVG that loads nothing; the same text gives the same SVG."""
+    return console.export_svg(title=escape_controls(title), code_format=_PICTURE, unique_id="debate")
+
+
 def say(*lines: str, err: bool = False) -> None:
     """Print lines of any origin, each as one line of any length."""
     for each in lines:

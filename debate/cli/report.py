@@ -13,8 +13,11 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from debate.meta_evaluation.judged import JudgedRun
-    from debate.report import Part, Section
+    from debate.report import Link, Part, Section
+    from debate.report.html import Cell
 
+Links = dict["str | tuple[str, str]", "Link | None"]
+"""What stands in place of a text, or of a text under a header of a table; None for what is left out."""
 _LABELS = "Labels by `task_id`, in place of those in the tasks' metadata."
 _ONLY = "Put only the tasks into the file that this filter shows, such as wrong or tied; once or several times."
 
@@ -41,31 +44,63 @@ def report(
 
     first, second = read_run(run, labels), None if other is None else read_run(other, labels)
     file = out or run / "report.html"
-    sections = tuple(_sections(_pages(first, second, by)))
-    written = write_report(first, file, sections, only=only or (), other=second)
+    sections = tuple(sections_of(*_page(first, second, by)))
+    written = write_report(first, file, sections, only=only or (), other=second, cost=_cost(run))
     say(f"{file}: {written.evaluations:,} evaluations, {written.size / 2**20:.1f} MiB")
     if written.is_large:
         say("A browser takes long to open so large a file: --only FILTER keeps some of the tasks.")
 
 
-def _pages(run: JudgedRun, other: JudgedRun | None, by: str | None) -> Iterator[RenderableType]:
-    """What `debate compare` says of two runs, or `debate agree` of one."""
+def _cost(run: Path) -> str:
+    """What the run cost, where the price of every model is known."""
+    from debate.cli.progress import money
+    from debate.errors import ConfigError
+    from debate.loaded import load
+
+    try:
+        return money(load(run).cost())
+    except ConfigError:
+        return ""
+
+
+def _page(run: JudgedRun, other: JudgedRun | None, by: str | None) -> tuple[Iterator[RenderableType], Links]:
+    """What `debate compare` says of two runs, or `debate agree` of one; and what in it leads to a place of the report.
+
+    Those are the groups, and the commands by which a terminal shows a task.
+    """
     from debate.cli.compare import comparison_page
     from debate.cli.render_agreement import page
     from debate.meta_evaluation.compare import compare
     from debate.meta_evaluation.trust import agree
+    from debate.report import Link, address
 
-    return page(agree(run, by)) if other is None else comparison_page(compare(run, other, by=by))
+    if other is not None:
+        found = compare(run, other, by=by)
+        shown: Links = {each.show[1]: None for each in found.regressions}
+        shown |= {each.show[0]: Link("both debates", address(t=each.task_id)) for each in found.regressions}
+        return comparison_page(found), shown
+    figures = agree(run, by)
+    links: Links = {
+        each.command: Link(each.task_id, address(t=each.task_id))
+        for each in (*figures.disagreements, *figures.score_gaps)
+    }
+    if figures.by == "group":
+        links |= {(each.value or "(none)", "group"): Link(each.value or "(none)", address(g=each.value))
+                  for each in figures.groups}  # fmt: skip
+    return page(figures), links
 
 
-def _sections(parts: Iterable[Any]) -> Iterator[Section]:
-    """The page of `debate agree`, whose parts are made for a terminal, as sections of a report."""
+def sections_of(parts: Iterable[Any], links: Links | None = None) -> Iterator[Section]:
+    """A page that is made for a terminal, as sections of a report.
+
+    links: the cells of its tables that lead to tasks.
+    """
     from debate.report import Section
 
     title, found = "", list["Part"]()
     for each in _flat(parts):
         if (heading := _title(each)) is None:
-            found += _part(each)
+            found += _part(each, links or {})
             continue
         if found:
             yield Section(title, tuple(found))
@@ -90,19 +125,26 @@ def _title(part: Any) -> str | None:
     return str(part.title) if isinstance(part, Rule) else None
 
 
-def _part(part: Any) -> list[Part]:
+def _part(part: Any, links: Links) -> list[Part]:
     from rich.table import Table
 
     from debate.report import Paragraph
 
     if isinstance(part, Table):
-        return [_table(part)]
-    return [Paragraph(str(part))] if str(part) else []
+        return [_table(part, links)]
+    text = links.get(str(part).strip(), str(part))
+    return [Paragraph(text)] if text else []
 
 
-def _table(made: Table) -> Part:
+def _table(made: Table, links: Links) -> Part:
     from debate.report import Tabular
 
-    cells = [[str(cell) for cell in column.cells] for column in made.columns]
+    headers = tuple(str(column.header) for column in made.columns)
+    cells = [[_cell(str(cell), header, links) for cell in column.cells]
+             for header, column in zip(headers, made.columns, strict=True)]  # fmt: skip
     right = tuple(n for n, column in enumerate(made.columns) if column.justify == "right")
-    return Tabular(tuple(str(column.header) for column in made.columns), tuple(zip(*cells, strict=True)), right)
+    return Tabular(headers, tuple(zip(*cells, strict=True)), right)
+
+
+def _cell(text: str, header: str, links: Links) -> Cell:
+    return links.get((text, header)) or links.get(text) or text

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from debate.store.standings import Outcome, Standing
     from debate.types import Task
 
+_PICTURE_COLUMNS = 100
 RESULTS_NAME = "results.jsonl"
 
 
@@ -55,6 +56,9 @@ def show(
     thinking: Annotated[
         bool, typer.Option("--thinking", help="Also show what the model thought before its replies.")
     ] = False,
+    svg: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw one debate into this SVG file, to show it in a document.")
+    ] = None,
 ) -> None:
     """Show a debate, who said what and what came of it; or list the tasks of a run.
 
@@ -63,6 +67,7 @@ def show(
     Example:
         debate show runs/first --wrong --sort margin
         debate show runs/first moon-for-a-six-year-old --raw
+        debate show runs/first moon-for-a-six-year-old --svg moon.svg
     """
     from debate.cli.listing import Listing
 
@@ -73,9 +78,11 @@ def show(
         raise InputError("a list shows all tasks: leave out the task id", field=f"the task {task_id!r}")
     with _opened(results / RESULTS_NAME if os.path.isdir(results) else results) as found:
         if is_list or (task_id is None and len(found.ids) > 1):
+            if svg is not None:
+                raise InputError("draws one debate: give a task's id after the run", field="--svg")
             _show_list(found if evalset is None else found.with_tasks_of(evalset), listing, every=every)
         else:
-            _show_one(found, task_id, evalset, raw=raw, thinking=thinking)
+            _show_one(found, task_id, evalset, svg, raw=raw, thinking=thinking)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,9 +146,12 @@ def _opened(path: Path) -> Generator[_Results]:
     )
 
 
-def _show_one(found: _Results, task_id: str | None, evalset: Path | None, *, raw: bool, thinking: bool) -> None:
-    from debate.cli.console import open_console
+def _show_one(
+    found: _Results, task_id: str | None, evalset: Path | None, svg: Path | None, *, raw: bool, thinking: bool
+) -> None:
+    from debate.cli.console import open_console, open_picture, picture_of, say
     from debate.cli.render_debate import View, render
+    from debate.files import valid_unicode, write_text
 
     task, evaluation = next(found.read(task_id), (None, None))
     if evaluation is None:
@@ -150,9 +160,12 @@ def _show_one(found: _Results, task_id: str | None, evalset: Path | None, *, raw
         raise InputError(f"there is no task {task_id!r}", file=found.place, hint=_close(task_id, found.ids))
     if evalset is not None:
         task = _find_task(evalset, evaluation)
-    console = open_console()
+    console = open_console() if svg is None else open_picture(_PICTURE_COLUMNS)
     for part in render(evaluation, View.of(console, raw=raw, thinking=thinking), task):
         console.print(part)
+    if svg is not None:
+        write_text(svg, valid_unicode(picture_of(console, evaluation.task_id)))
+        say(f"{svg}: {svg.stat().st_size / 1024:.0f} KiB")
 
 
 def _close(task_id: str, ids: list[str]) -> str:

@@ -9,9 +9,6 @@ from functools import singledispatch
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
-from rich.console import Group, RenderableType
-from rich.rule import Rule
-from rich.table import Table
 
 from debate.cli.figures import percent
 from debate.cli.render_debate import chosen
@@ -22,6 +19,7 @@ from debate.meta_evaluation.compare import Comparison
 from debate.meta_evaluation.trust import TrustFigures
 from debate.notebook.debates import evaluation_parts, task_parts, transcript_parts
 from debate.notebook.html import chip, facts, folded, shown, table, tag
+from debate.report import Section, Tabular
 from debate.types import Task, Transcript
 
 if TYPE_CHECKING:
@@ -134,30 +132,18 @@ def _totals(totals: Totals) -> Iterator[str]:
     yield f"{totals.usage.calls:,} calls, {totals.usage.total_tokens:,} tokens"
 
 
-def _sections(page: Iterable[RenderableType]) -> Iterator[Markup]:
-    """What a command prints, whose parts are made for a terminal, section by section; the first is open."""
-    title, parts, n_sections = "", list[Markup](), 0
-    for each in (*_flat(page), Rule()):
-        if not isinstance(each, Rule):
-            parts.append(_part(each))
-            continue
-        if parts:
-            yield folded(tag("b", title), *parts) if n_sections else tag("div", *parts)
-            n_sections += 1
-        title, parts = str(each.title), []
+def _sections(page: Iterable[Any]) -> Iterator[Markup]:
+    """What a command prints, section by section; the first is open."""
+    from debate.cli.report import sections_of
+
+    for n, section in enumerate(sections_of(page)):
+        parts = [_part(section, m) for m in range(len(section.parts))]
+        title = tag("b", section.title)
+        yield tag("div", title, *parts) if n == 0 else folded(title, *parts)
 
 
-def _flat(parts: Iterable[RenderableType]) -> Iterator[RenderableType]:
-    for each in parts:
-        if isinstance(each, Group):
-            yield from _flat(each.renderables)
-        else:
-            yield each
-
-
-def _part(part: RenderableType) -> Markup:
-    if not isinstance(part, Table):
-        return tag("div", str(part))
-    rows = zip(*([str(cell) for cell in column.cells] for column in part.columns), strict=True)
-    right = [n for n, column in enumerate(part.columns) if column.justify == "right"]
-    return table([str(column.header) for column in part.columns], [*rows], right)
+def _part(section: Section, n: int) -> Markup:
+    part = section.parts[n]
+    if isinstance(part, Tabular):
+        return table(part.headers, part.rows, part.right)
+    return tag("div", part.text)

@@ -10,23 +10,29 @@ from collections.abc import Sequence
 from markupsafe import Markup, escape
 
 _WIDTH, _HEIGHT = 280, 90
+_MARGIN = 14
+"""Above the highest bar, for its number."""
+_FEW = 8
+"""Up to so many bars have their number written above them."""
+_NAMED = 4
+"""Up to so many bars have their label written below them; of more, the first and the last."""
 
 
-def bars(title: str, values: Sequence[float], labels: Sequence[str], *, top: float | None = None) -> Markup:
+def bars(title: str, values: Sequence[float], labels: Sequence[str], *, links: Sequence[str] = ()) -> Markup:
     """A bar for each value, with its label and its number as a tooltip and for screen readers.
 
     Args:
         title: what the picture shows, in a few words.
-        values: from 0.
-        labels: below the bars; the first and the last are written out.
-        top: the value at the upper end; None is the largest.
+        values: from 0; the largest reaches the upper end.
+        labels: below the bars; of more than four, the first and the last are written out.
+        links: where each bar leads; empty for bars that lead nowhere.
     """
-    highest = max([top or 0.0, *values, 1e-9])
+    highest = max([*values, 1e-9])
     width = _WIDTH / max(len(values), 1)
     drawn = Markup("")
     for n, (value, label) in enumerate(zip(values, labels, strict=True)):
-        height = value / highest * (_HEIGHT - 4)
-        drawn += Markup(
+        height = value / highest * (_HEIGHT - _MARGIN)
+        bar = Markup(
             '<rect class="bar" x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}">'
             "<title>{label}: {value}</title></rect>"
         ).format(
@@ -37,8 +43,11 @@ def bars(title: str, values: Sequence[float], labels: Sequence[str], *, top: flo
             label=label,
             value=f"{value:,.4g}",
         )
+        if len(values) <= _FEW:
+            bar += _text((n + 0.5) * width, _HEIGHT - height - 3, "middle", f"{value:,.3g}")
+        drawn += _linked(bar, links[n], f"{label}: {value:,.4g}") if links else bar
     said = ", ".join(f"{label}: {value:,.4g}" for label, value in zip(labels, values, strict=True))
-    return _picture(title, said, drawn + _ends(labels))
+    return _picture(title, said, drawn + _below(labels), is_linked=bool(links))
 
 
 def reliability(title: str, bins: Sequence[tuple[float, float, int]]) -> Markup:
@@ -61,17 +70,38 @@ def reliability(title: str, bins: Sequence[tuple[float, float, int]]) -> Markup:
     return _picture(title, said, drawn + _ends(["said 0", "said 1"]))
 
 
+def _linked(drawn: Markup, link: str, said: str) -> Markup:
+    return Markup('<a href="{link}" aria-label="{said}">{drawn}</a>').format(link=link, said=said, drawn=drawn)
+
+
+def _text(x: float, y: float, anchor: str, text: str) -> Markup:
+    made = Markup('<text class="tick" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{text}</text>')
+    return made.format(x=x, y=y, anchor=anchor, text=text)
+
+
+def _below(labels: Sequence[str]) -> Markup:
+    if len(labels) <= _NAMED:
+        width = _WIDTH / max(len(labels), 1)
+        return Markup("").join(
+            _text((n + 0.5) * width, _HEIGHT + 13, "middle", label) for n, label in enumerate(labels)
+        )
+    return _ends(labels)
+
+
 def _ends(labels: Sequence[str]) -> Markup:
-    if not labels:
-        return Markup("")
-    text = Markup('<text class="tick" x="{x}" y="{y}" text-anchor="{anchor}">{label}</text>')
-    first = text.format(x=0, y=_HEIGHT + 13, anchor="start", label=labels[0])
-    last = text.format(x=_WIDTH, y=_HEIGHT + 13, anchor="end", label=labels[-1]) if len(labels) > 1 else Markup("")
-    return first + last
+    return _text(0, _HEIGHT + 13, "start", labels[0]) + _text(_WIDTH, _HEIGHT + 13, "end", labels[-1])
 
 
-def _picture(title: str, said: str, drawn: Markup) -> Markup:
+def _picture(title: str, said: str, drawn: Markup, *, is_linked: bool = False) -> Markup:
+    """A figure; one with links is no image to a screen reader, which would not find them in it."""
     return Markup(
-        '<figure><figcaption>{title}</figcaption><svg viewBox="0 -2 {w} {h}" role="img" aria-label="{said}">'
+        '<figure><figcaption>{title}</figcaption><svg viewBox="-8 -8 {w} {h}" role="{role}" aria-label="{said}">'
         "{drawn}</svg></figure>"
-    ).format(title=title, w=_WIDTH, h=_HEIGHT + 20, said=escape(f"{title}. {said}"), drawn=drawn)
+    ).format(
+        title=title,
+        w=_WIDTH + 16,
+        h=_HEIGHT + 26,
+        role="group" if is_linked else "img",
+        said=escape(f"{title}. {said}"),
+        drawn=drawn,
+    )

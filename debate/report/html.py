@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from importlib.resources import files
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, TextIO
+from urllib.parse import urlencode
 
 import numpy as np
 from jinja2 import DictLoader, Environment, StrictUndefined
@@ -39,8 +41,37 @@ _DETAILS = "DEBATES_STAND_HERE"
 
 
 @dataclass(frozen=True, slots=True)
+class Link:
+    """A text that leads to a place of the page.
+
+    Attributes:
+        text: what is read.
+        target: as it stands in an address, from `#` on; see `address`.
+    """
+
+    text: str
+    target: str
+
+
+Cell = str | Link
+
+
+def address(**shown: str | int) -> str:
+    """The address of what the page shows.
+
+    >>> address(t="my task")
+    '#t=my+task'
+
+    Args:
+        shown: `t` is a task, `f` names of filters with commas between, `g` a group, `e` why a debate ended, `r` how
+            many rounds it took, `s` the order, `q` what is searched for.
+    """
+    return f"#{urlencode(shown)}"
+
+
+@dataclass(frozen=True, slots=True)
 class Tabular:
-    """A table of texts.
+    """A table of texts and links.
 
     Attributes:
         headers: of the columns.
@@ -49,15 +80,15 @@ class Tabular:
     """
 
     headers: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
+    rows: tuple[tuple[Cell, ...], ...]
     right: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Paragraph:
-    """A sentence or several."""
+    """A sentence or several, or a link."""
 
-    text: str
+    text: Cell
 
 
 Part = Tabular | Paragraph
@@ -96,6 +127,7 @@ def write_report(
     *,
     only: Sequence[str] = (),
     other: JudgedRun | None = None,
+    cost: str = "",
 ) -> Written:
     """Write a run as one HTML file. The same run gives the same bytes.
 
@@ -105,6 +137,7 @@ def write_report(
         sections: what else stands in its head, as the page of `debate agree`.
         only: names of `FILTERS`; the file then holds the tasks alone that one of them shows. Figures are of all tasks.
         other: a second run, whose evaluations stand beside those of the first; tasks that both were asked are shown.
+        cost: what the run cost, in words; empty where that is not known.
 
     Raises:
         ConfigError: for a filter that is not known.
@@ -121,7 +154,7 @@ def write_report(
     with ExitStack() as opened:
         out = opened.enter_context(opened.enter_context(atomic_write(file)).open("w", encoding="utf-8"))
         records = [opened.enter_context(each.directory.open_store()).read(each.directory.name) for each in runs]
-        before, after = _page(runs, rows, sections, records[0]).split(_DETAILS)
+        before, after = _page(runs, rows, sections, _facts(run, records[0], cost)).split(_DETAILS)
         out.write(before)
         texts = _write_blocks(out, records, [row.task.task_id for row in kept])
         index = {"columns": columns(kept, texts), "block": BLOCK, "filters": _filters(rows)}
@@ -175,7 +208,12 @@ def _excerpt(text: str) -> str:
     return valid_unicode(" ".join(text[: 4 * _EXCERPT].split()))[:_EXCERPT]
 
 
-def _page(runs: Sequence[JudgedRun], rows: Sequence[Indexed], sections: Sequence[Section], record: StoredRun) -> str:
+def _page(
+    runs: Sequence[JudgedRun],
+    rows: Sequence[Indexed],
+    sections: Sequence[Section],
+    facts: Sequence[tuple[str, str]],
+) -> str:
     script, style = _static("page.js"), _static("page.css")
     made = Environment(
         loader=DictLoader({"page": _static("page.html.j2")}),
@@ -183,15 +221,14 @@ def _page(runs: Sequence[JudgedRun], rows: Sequence[Indexed], sections: Sequence
         undefined=StrictUndefined,
         trim_blocks=True,
     ).get_template("page")
-    totals = record.totals()
     return made.render(
         title=" and ".join(map(_title, runs)),
         policy=policy(script, style),
         style=Markup(style),
         script=Markup(script),
         details=_DETAILS,
-        facts=_facts(runs[0], totals, record),
-        filters=[each for each in _filters(rows) if each["count"]],
+        facts=facts,
+        filters=[each | {"link": address(f=each["name"])} for each in _filters(rows) if each["count"]],
         pictures=list(_pictures(rows)),
         sections=[(each.title, [(isinstance(part, Tabular), part) for part in each.parts]) for each in sections],
         tasks=len(rows),
@@ -213,28 +250,40 @@ def _static(name: str) -> str:
     return files("debate.report").joinpath(name).read_text(encoding="utf-8")
 
 
-def _facts(run: JudgedRun, totals: Totals, record: StoredRun) -> list[tuple[str, str]]:
+def _facts(run: JudgedRun, record: StoredRun, cost: str) -> list[tuple[str, str]]:
     """What ran, how much of it, and what it cost."""
+    totals = record.totals()
     evaluator, used = run.identity.get("evaluator", {}), totals.usage
     who = [str(each["name"]) for each in evaluator.get("personas", ())]
-    statuses = ", ".join(f"{count:,} {name}" for name, count in sorted(totals.statuses.items()))
-    stops = ", ".join(f"{count:,} {name}" for name, count in sorted(totals.stops.items(), key=lambda x: -x[1]) if name)
+    stops = sorted(((name, count) for name, count in totals.stops.items() if name), key=lambda each: -each[1])
+    tokens = f"{used.prompt_tokens:,} prompt ({used.cached_tokens:,} cached), {used.completion_tokens:,} completion"
     facts = [
         ("evaluator", " ".join(str(evaluator[key]) for key in ("evaluator", "profile") if evaluator.get(key))),
         ("agents", ", ".join(who)),
         ("models", ", ".join(_short(name) for name in run.identity.get("models", {}))),
-        ("tasks", f"{totals.n_evaluated:,} of {totals.tasks:,} evaluated: {statuses}"),
+        ("tasks", f"{totals.n_evaluated:,} of {totals.tasks:,} evaluated: " + _statuses(totals)),
         ("accuracy", _accuracy(totals)),
-        ("stopped", stops),
-        (
-            "tokens",
-            f"{used.prompt_tokens:,} prompt ({used.cached_tokens:,} cached), {used.completion_tokens:,} completion",
-        ),
+        ("stopped", Markup(", ").join(_link(f"{count:,} {name}", address(e=name)) for name, count in stops)),
+        ("tokens", tokens),
         ("calls", f"{used.calls:,}"),
+        ("cost", cost),
         ("seed, date", f"{record.context.seed}, {record.context.today}"),
         ("versions", _versions(record.about)),
     ]
     return [(name, text) for name, text in facts if text]
+
+
+def _link(text: str, target: str) -> Markup:
+    return Markup('<a href="{target}">{text}</a>').format(target=target, text=text)
+
+
+def _statuses(totals: Totals) -> Markup:
+    """How many evaluations came out how; those that failed, whole or in part, lead to their tasks."""
+    counted = sorted(totals.statuses.items())
+    known = {each.name for each in FILTERS}
+    return Markup(", ").join(
+        _link(f"{count:,} {name}", address(f=name)) if name in known else f"{count:,} {name}" for name, count in counted
+    )
 
 
 def _accuracy(totals: Totals) -> str:
@@ -274,8 +323,13 @@ def _pictures(rows: Sequence[Indexed]) -> Iterator[Markup]:
         spread = [np.array([task.cv[r] for task in debated if task.cv.size > r]) for r in range(longest)]
         means = [float(np.nanmean(each)) if (~np.isnan(each)).any() else 0.0 for each in spread]
         labels = [f"round {r + 1}" for r in range(longest)]
-        yield charts.bars("Mean coefficient of variation in each round", means, labels)
-        yield charts.bars("Debates by rounds taken", np.bincount(taken, minlength=longest + 1)[1:].tolist(), labels)
+        to_spread = [address(s="cv")] * longest
+        yield charts.bars("Mean coefficient of variation in each round", means, labels, links=to_spread)
+        counted = np.bincount(taken, minlength=longest + 1)[1:].tolist()
+        yield charts.bars("Debates by rounds taken", counted, labels, links=[address(r=r + 1) for r in range(longest)])
+        if len(stops := Counter(task.stop_reason for task in debated if task.stop_reason).most_common()) > 1:
+            names, links = [name for name, _ in stops], [address(e=name) for name, _ in stops]
+            yield charts.bars("Debates by why they ended", [n for _, n in stops], names, links=links)
     table = _calibration(rows)
     if len(table) > 1:
         yield charts.reliability("Winner's probability against how often it was right", table)

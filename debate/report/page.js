@@ -26,6 +26,17 @@
   const numeral = (value, digits = 2) => (value === null || value === undefined ? "-" : Number(value).toFixed(digits));
   const plain = (value) => (value === null || value === undefined ? "-" : String(Math.round(value * 100) / 100));
   const named = (candidates) => (candidates.length ? candidates.map((j) => j + 1).join(", ") : "-");
+  // A long text is cut until it is asked for, because a browser lays out a line of a million letters slowly.
+  const LONG = 20000;
+
+  function words(tag, attributes, text) {
+    if (text.length <= LONG) return make(tag, attributes, text);
+    const more = make("button", { type: "button", class: "link" }, `show all ${text.length.toLocaleString("en")} characters`);
+    const shortened = make(tag, attributes, text.slice(0, LONG), "… ", more);
+    more.addEventListener("click", () => shortened.replaceChildren(visible(text)));
+    return shortened;
+  }
+
   const folded = (title, ...content) => make("details", null, make("summary", null, title), ...content);
 
   // ---- data
@@ -37,12 +48,15 @@
     return JSON.parse(await new Response(stream).text());
   }
 
+  // Where the data come from: the index once, and each block of evaluations when one of them is opened.
+  const source = { index: () => unpack("index"), block: (id) => unpack("b" + id) };
+
   let columns, filters, blockSize, size, runs = [];
   const blocks = new Map();
 
   async function record(n) {
     const id = Math.floor(n / blockSize);
-    if (!blocks.has(id)) blocks.set(id, await unpack("b" + id));
+    if (!blocks.has(id)) blocks.set(id, await source.block(id));
     if (blocks.size > KEPT_BLOCKS) blocks.delete(blocks.keys().next().value);
     return blocks.get(id)[n % blockSize];
   }
@@ -53,23 +67,29 @@
     cv: "CV, largest first", rounds: "rounds, most first", tokens: "tokens, most first" };
   const FALLING = new Set(["cv", "rounds", "tokens"]);
 
+  // What a select narrows the table by: its letter in the address, and how a value of its column is read.
+  const CHOICES = { group: ["g", (value) => value || "none"], stop: ["e", (value) => value], rounds: ["r", (value) => (value === "0" ? "none" : value)] };
+
   const usual = () => (runs.length > 1 ? "change" : "position");
 
   function state() {
     const given = new URLSearchParams(location.hash.slice(1));
-    return { search: given.get("q") || "", group: given.get("g"), sort: given.get("s") || usual(),
+    const choices = Object.fromEntries(Object.entries(CHOICES).map(([name, [letter]]) => [name, given.get(letter)]));
+    return { search: given.get("q") || "", choices, sort: given.get("s") || usual(),
       filters: new Set((given.get("f") || "").split(",").filter(Boolean)), task: given.get("t") };
   }
 
   function address(of) {
     const made = new URLSearchParams();
     if (of.search) made.set("q", of.search);
-    if (of.group !== null) made.set("g", of.group);
+    for (const [name, [letter]] of Object.entries(CHOICES)) if (of.choices[name] !== null) made.set(letter, of.choices[name]);
     if (of.sort !== usual()) made.set("s", of.sort);
     if (of.filters.size) made.set("f", [...of.filters].join(","));
     if (of.task !== null) made.set("t", of.task);
     return "#" + made.toString();
   }
+
+  const isNarrowed = (of) => of.search || of.filters.size || of.sort !== usual() || Object.values(of.choices).some((value) => value !== null);
 
   function change(to) {
     const next = { ...state(), ...to };
@@ -84,10 +104,10 @@
   function select(of) {
     const words = of.search.toLowerCase(), wanted = filters.filter((each) => of.filters.has(each.name));
     const bits = wanted.reduce((mask, each) => mask | (1 << filters.indexOf(each)), 0);
-    const found = [];
+    const chosen = Object.entries(of.choices).filter(([, value]) => value !== null), found = [];
     for (let n = 0; n < size; n++) {
       if (bits && (columns.marks[n] & bits) !== bits) continue;
-      if (of.group !== null && columns.group[n] !== of.group) continue;
+      if (!chosen.every(([name, value]) => String(columns[name][n]) === value)) continue;
       if (words && !lower[n].includes(words)) continue;
       found.push(n);
     }
@@ -157,7 +177,7 @@
     byId("count").textContent = shown.length === size ? `${size.toLocaleString("en")} tasks`
       : `${shown.length.toLocaleString("en")} of ${size.toLocaleString("en")} tasks`;
     if (byId("search").value !== of.search) byId("search").value = of.search;
-    byId("group").value = of.group === null ? "*" : "=" + of.group;
+    for (const name of Object.keys(CHOICES)) byId(name).value = of.choices[name] === null ? "*" : "=" + of.choices[name];
     byId("sort").value = of.sort;
     for (const box of byId("filters").querySelectorAll("input")) box.checked = of.filters.has(box.value);
     drawRows();
@@ -222,22 +242,36 @@
     return make("div", { class: isChosen ? "card chosen" : "card" },
       make("h4", null, `Candidate ${j + 1}`, marks.length ? ": " + marks.join(", ") : ""),
       candidate.generator ? make("p", { class: "soft" }, `by ${candidate.generator}`) : null,
-      make("pre", { tabindex: 0 }, candidate.text), make("p", null, told.join("; ")), heatMap(evaluation, j));
+      words("pre", { tabindex: 0 }, candidate.text), make("p", null, told.join("; ")), heatMap(evaluation, j));
   }
 
   function heatMap(evaluation, j) {
     const tensor = evaluation.tensor, components = evaluation.components;
     if (!tensor || !tensor.length || !components.length) return null;
-    const body = make("tbody");
-    tensor.forEach((round, r) => round.forEach((agent, i) => {
-      body.append(make("tr", null, make("th", { scope: "row" }, `${r + 1} ${evaluation.agents[i]}`),
-        agent[j].map((value) => make("td", { class: "heat " + heatOf(value, evaluation.scale) }, plain(value)))));
-    }));
-    const head = make("tr", null, make("th", { scope: "col" }, "round, agent"), components.map((name) => make("th", { scope: "col" }, name)));
+    const bodies = tensor.map((round, r) => make("tbody", null,
+      make("tr", null, make("th", { scope: "rowgroup", colspan: components.length + 1 }, `Round ${r + 1}`)),
+      round.map((agent, i) => make("tr", null, make("th", { scope: "row" }, evaluation.agents[i]),
+        agent[j].map((value) => make("td", { class: "heat " + heatOf(value, evaluation.scale) }, plain(value)))))));
+    const head = make("tr", null, make("th", { scope: "col" }, "agent"), components.map((name) => make("th", { scope: "col" }, name)));
     const scores = folded("Scores by round and agent", make("div", { class: "scroll", tabindex: 0, role: "region",
-      "aria-label": `scores of candidate ${j + 1}` }, make("table", null, make("thead", null, head), body)));
+      "aria-label": `scores of candidate ${j + 1}` }, make("table", { class: "scores" }, make("thead", null, head), bodies)));
     scores.open = true;
     return scores;
+  }
+
+  // Where the last round left the candidates: the mean of its agents, by component.
+  function settled(evaluation) {
+    const tensor = evaluation.tensor, components = evaluation.components;
+    if (!tensor || !tensor.length || components.length < 2) return null;
+    const last = tensor[tensor.length - 1];
+    const body = evaluation.scores.map((_, j) => make("tr", null, make("th", { scope: "row" }, `Candidate ${j + 1}`), components.map((_, k) => {
+      const scored = last.map((agent) => agent[j][k]).filter((value) => value !== null);
+      const mean = scored.length ? scored.reduce((a, b) => a + b, 0) / scored.length : null;
+      return make("td", { class: "heat " + heatOf(mean, evaluation.scale) }, mean === null ? "-" : numeral(mean, 1));
+    })));
+    const head = make("tr", null, make("th", { scope: "col" }, "candidate"), components.map((name) => make("th", { scope: "col" }, name)));
+    return [make("h3", null, "Where the last round left them, mean of the agents"), make("div", { class: "scroll", tabindex: 0, role: "region",
+      "aria-label": "scores of the last round by component" }, make("table", { class: "scores" }, make("thead", null, head), make("tbody", null, body)))];
   }
 
   function scoreParts(turn, before, j, components) {
@@ -257,22 +291,22 @@
   function turnOf(turn, before, components) {
     const said = make("section", { class: "turn" }, make("h5", null, turn.agent));
     if (turn.failure) said.append(make("p", { class: "failed" }, `No reply could be read: ${turn.failure.message} (${turn.failure.reason})`));
-    if (turn.overall) said.append(make("p", null, turn.overall));
+    if (turn.overall) said.append(words("p", null, turn.overall));
     const list = make("ul");
     for (const [label, j] of Object.entries(turn.labels)) {
       if (turn.failure && !turn.comments[j]) continue;
-      list.append(make("li", null, make("strong", null, `Candidate ${j + 1} (${label})`), turn.comments[j] ? `: ${turn.comments[j]} ` : " ",
+      list.append(make("li", null, make("strong", null, `Candidate ${j + 1} (${label})`), turn.comments[j] ? ": " : " ", words("span", null, turn.comments[j] || ""), " ",
         make("span", { class: "soft" }, "[", scoreParts(turn, before, j, components), "]")));
     }
     if (list.children.length) said.append(list);
-    if (turn.thinking) said.append(folded("Thinking", make("pre", { tabindex: 0 }, turn.thinking)));
+    if (turn.thinking) said.append(folded("Thinking", words("pre", { tabindex: 0 }, turn.thinking)));
     if (turn.memories.length) {
       said.append(folded(`${turn.memories.length} memories recalled`, make("ul", null, turn.memories.map((memory) =>
         make("li", null, memory.text, make("span", { class: "soft" }, ` (${memory.kind || "memory"}, ${numeral(memory.score)})`))))));
     }
     if (turn.invalid_replies.length) {
       said.append(folded(`${turn.invalid_replies.length} replies that could not be read`, turn.invalid_replies.map((reply) =>
-        [make("p", null, `${reply.message} (${reply.reason})`), make("pre", { tabindex: 0 }, reply.text)])));
+        [make("p", null, `${reply.message} (${reply.reason})`), words("pre", { tabindex: 0 }, reply.text)])));
     }
     return said;
   }
@@ -302,7 +336,7 @@
     if (judgment.ranking && judgment.ranking.length) told.push(`ranks ${judgment.ranking.map((j) => j + 1).join(" > ")}`);
     return make("section", { class: "turn" }, make("h5", null, about), told.length ? make("p", null, make("strong", null, told.join("; "))) : null,
       judgment.failure ? make("p", { class: "failed" }, `${judgment.failure.message} (${judgment.failure.reason})`) : null,
-      judgment.text ? make("p", null, judgment.text) : null);
+      judgment.text ? words("p", null, judgment.text) : null);
   }
 
   function firstErrors(evaluation) {
@@ -311,8 +345,35 @@
     return make("p", null, found.map((step, j) => `Candidate ${j + 1}: ${step === null ? "no wrong step found" : `step ${step + 1} is the first wrong one`}`).join("; "));
   }
 
-  function evaluationParts(task, evaluation, best, level) {
+  // A member's name in its panel, or the order in which it showed the candidates.
+  function memberName(evaluation, n) {
+    const member = evaluation.members[n], named = Object.entries((evaluation.details || {}).members || {}).find(([, place]) => place === n);
+    const turn = member.transcript[0];
+    if (named) return `${named[0]} (${member.evaluator})`;
+    return turn ? `${member.evaluator}, candidates shown in the order ${Object.values(turn.labels).map((j) => j + 1).join(", ")}` : `${member.evaluator} ${n + 1}`;
+  }
+
+  function membersTable(evaluation) {
+    const titles = ["member", "chosen", ...evaluation.scores.map((_, j) => `candidate ${j + 1}`), "ended"];
+    const rows = evaluation.members.map((member, n) => make("tr", null, make("th", { scope: "row" }, memberName(evaluation, n)),
+      make("td", null, member.selected === null ? "-" : named(member.tied.length ? member.tied : [member.selected])),
+      member.scores.map((score) => make("td", { class: "heat " + heatOf(score, member.scale) }, numeral(score))),
+      make("td", { class: member.status }, member.status === "ok" ? member.stop_reason || "" : member.error || member.status)));
+    return make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "members" }, make("table", { class: "scores" },
+      make("thead", null, make("tr", null, titles.map((title) => make("th", { scope: "col" }, title)))), make("tbody", null, rows)));
+  }
+
+  function asText(value) {
+    try {
+      return JSON.stringify(value, null, 2);
+    } catch (error) {
+      return `It cannot be shown: ${error.message}`;
+    }
+  }
+
+  function evaluationParts(task, evaluation, best) {
     const parts = [make("h3", null, "Candidates"), make("div", { class: "cards" }, evaluation.scores.map((_, j) => candidateCard(task, evaluation, best, j)))];
+    parts.push(...(settled(evaluation) || []));
     const errors = firstErrors(evaluation);
     if (errors) parts.push(errors);
     if (evaluation.transcript.length) parts.push(make("h3", null, "Debate"), ...conversation(evaluation));
@@ -321,25 +382,25 @@
       parts.push(make("h3", null, "What failed"), make("ul", null, evaluation.failures.map((failure) =>
         make("li", { class: "failed" }, `${failure.agent ? failure.agent + ": " : ""}${failure.message} (${failure.reason})`))));
     }
+    if (evaluation.members.length) parts.push(make("h3", null, "Made from"), membersTable(evaluation));
     evaluation.members.forEach((member, n) => {
-      parts.push(folded(`Member ${n + 1}: ${member.evaluator}, scores ${member.scores.map((score) => numeral(score)).join(" ")}`,
-        ...evaluationParts(task, member, best, level + 1)));
+      parts.push(folded(memberName(evaluation, n), stopLine(member), ...evaluationParts(task, member, best)));
     });
     if (evaluation.details && Object.keys(evaluation.details).length) {
-      parts.push(folded("Further details", make("pre", { tabindex: 0 }, JSON.stringify(evaluation.details, null, 2))));
+      parts.push(folded("Further details", words("pre", { tabindex: 0 }, asText(evaluation.details))));
     }
     return parts;
   }
 
   function taskParts(task) {
-    const parts = [make("h3", null, "Input"), make("pre", { tabindex: 0 }, task.x)];
-    if (task.reference) parts.push(folded("Reference answer", make("pre", { tabindex: 0 }, task.reference)));
-    if (task.context && task.context.length) parts.push(folded("Context", task.context.map((text) => make("pre", { tabindex: 0 }, text))));
+    const parts = [make("h3", null, "Input"), words("pre", { tabindex: 0 }, task.x)];
+    if (task.reference) parts.push(folded("Reference answer", words("pre", { tabindex: 0 }, task.reference)));
+    if (task.context && task.context.length) parts.push(folded("Context", task.context.map((text) => words("pre", { tabindex: 0 }, text))));
     return parts;
   }
 
   function side(task, evaluation, chosen, best, verdict, between) {
-    return [verdictLine(chosen, best, verdict), stopLine(evaluation), ...between, ...evaluationParts(task, evaluation, best, 0)];
+    return [verdictLine(chosen, best, verdict), stopLine(evaluation), ...between, ...evaluationParts(task, evaluation, best)];
   }
 
   function sides(n, task, one, two) {
@@ -348,11 +409,25 @@
       make("section", null, make("h3", null, runs[run]), side(task, evaluation, chosen, columns.best[n], verdict, []))))];
   }
 
+  // A link that shows this task alone, without what narrows the list.
+  function copyLink(id) {
+    const button = make("button", { type: "button" }, "Copy link"), link = new URL("#" + new URLSearchParams({ t: id }), location.href).href;
+    button.addEventListener("click", async () => {
+      try {
+        await navigator.clipboard.writeText(link);
+        button.textContent = "Copied";
+      } catch {
+        location.replace(link); // the address bar has it
+      }
+    });
+    return button;
+  }
+
   async function drawDetail(of) {
     const n = places.get(of.task), detail = byId("detail");
     const back = make("a", { href: address({ ...of, task: null }) }, "Back to the list");
     if (n === undefined) {
-      detail.replaceChildren(make("p", null, back), make("h2", null, "There is no such task"), make("p", null, of.task));
+      detail.replaceChildren(make("p", null, back), make("h2", null, "The file holds no such task"), make("p", null, of.task), make("p", null, "It may hold only some of the run's tasks."));
       return;
     }
     const { task, evaluation, other } = await record(n);
@@ -360,6 +435,7 @@
     const place = shown.indexOf(n), links = [back];
     if (place > 0) links.push(" · ", make("a", { href: address({ ...of, task: columns.id[shown[place - 1]] }), rel: "prev" }, "previous"));
     if (place >= 0 && place + 1 < shown.length) links.push(" · ", make("a", { href: address({ ...of, task: columns.id[shown[place + 1]] }), rel: "next" }, "next"));
+    links.push(" · ", copyLink(columns.id[n]));
     detail.replaceChildren(make("nav", { "aria-label": "Tasks" }, links), make("h2", null, columns.id[n]),
       ...(other ? sides(n, task, evaluation, other) : side(task, evaluation, columns.chosen[n], columns.best[n], columns.verdict[n], taskParts(task))));
     if (place >= 0) active = place;
@@ -383,14 +459,17 @@
       byId("detail").replaceChildren();
       drawRows();
       if (wasOpen) { move(active); byId("rows").focus(); byId("list").scrollIntoView(); }
-      else if (of.filters.size && wasOpen === null) byId("list").scrollIntoView();
+      else if (isNarrowed(of) && wasOpen === null) byId("list").scrollIntoView();
     }
     wasOpen = isOpen;
   }
 
   function listen() {
     byId("search").addEventListener("input", () => change({ search: byId("search").value }));
-    byId("group").addEventListener("change", () => change({ group: byId("group").value === "*" ? null : byId("group").value.slice(1) }));
+    for (const name of Object.keys(CHOICES)) {
+      byId(name).addEventListener("change", () =>
+        change({ choices: { ...state().choices, [name]: byId(name).value === "*" ? null : byId(name).value.slice(1) } }));
+    }
     byId("sort").addEventListener("change", () => change({ sort: byId("sort").value }));
     byId("filters").addEventListener("change", () =>
       change({ filters: new Set([...byId("filters").querySelectorAll("input:checked")].map((box) => box.value)) }));
@@ -408,16 +487,19 @@
     window.addEventListener("hashchange", () => {
       const of = state();
       draw();
-      if (of.task === null && of.filters.size) byId("list").scrollIntoView();
+      if (of.task === null && isNarrowed(of)) byId("list").scrollIntoView();
     });
     window.addEventListener("resize", drawRows);
   }
 
   function fill() {
-    byId("head").append(...cells().map(([name]) => make("span", null, name)));
-    const groups = [...new Set(columns.group)];
-    byId("group").append(make("option", { value: "*" }, "all"), ...groups.map((name) => make("option", { value: "=" + name }, name || "none")));
-    byId("group").parentElement.hidden = groups.length < 2;
+    byId("head").append(...cells().map(([name, , style]) => make("span", { class: style && !style.length ? style() : null }, name)));
+    for (const [name, [, read]] of Object.entries(CHOICES)) {
+      const values = [...new Set(columns[name])];
+      if (name === "rounds") values.sort((a, b) => a - b);
+      byId(name).append(make("option", { value: "*" }, "all"), ...values.map((value) => make("option", { value: "=" + value }, read(String(value)))));
+      byId(name).parentElement.hidden = values.length < 2;
+    }
     byId("sort").append(...Object.entries(SORTS).map(([name, label]) => make("option", { value: name }, label)));
     if (runs.length < 2) byId("sort").querySelector("[value=change]").remove();
     for (const each of filters) {
@@ -426,7 +508,7 @@
   }
 
   async function begin() {
-    const index = await unpack("index");
+    const index = await source.index();
     ({ columns, filters, runs, block: blockSize } = index);
     size = columns.id.length;
     columns.id.forEach((id, n) => places.set(id, n));

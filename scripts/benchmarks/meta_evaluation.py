@@ -63,6 +63,11 @@ def make_run(folder: Path, size: int, rounds: int = 3) -> None:
     evaluator = DebateEvaluator("general", rounds=rounds, convergence=None)
     job = Run(evalset=EvalSet(evalset), folder=folder, evaluator=evaluator)
     job.execute({"scripted": Scripted(reply_for)}, SilentListener())
+    enlarge(folder, size)
+
+
+def enlarge(folder: Path, size: int) -> None:
+    """Copy the first tasks of a run, and their evaluations, until it has so many."""
     with closing(sqlite3.connect(folder / "run.sqlite")) as store, store:
         for n in range(1, size // RUN):
             _copy(store, "tasks", position=f"position + {n * RUN}", task_id=f"task_id || '-{n}'")

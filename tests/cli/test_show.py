@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 from pathlib import Path
 
@@ -497,6 +498,34 @@ def test_nothing_a_model_wrote_acts_on_the_terminal(folder: Path, force_color: s
         for control in ("\x1b[2J", "\x1b]", "\x07", "\x9b", "\u202e", "\r", "\x00", "\x7f"):
             assert control not in text
         assert r"\x1b[2J\x1b]0;title\x07\x9b31m\u202edlrow\x0d[red]markup[/red] [/] :smile: \x00\x7f" in text
+
+
+def test_a_debate_is_drawn_as_a_picture_that_loads_nothing_and_is_the_same_each_time(folder: Path) -> None:
+    write(folder, debate_of(turn(0, f"Critic{EVIL}", [[2, 3], [8, 9]], overall=f"<script>{EVIL}\ud800")))
+    for name in ("a.svg", "b.svg"):
+        shown(folder, "--svg", folder / name, COLUMNS="40")
+    text = (folder / "a.svg").read_text(encoding="utf-8")
+    assert (folder / "b.svg").read_text(encoding="utf-8") == text
+    picture = ElementTree.fromstring(text)
+    assert {each.tag.split("}")[1] for each in picture.iter()} <= {
+        "svg",
+        "style",
+        "defs",
+        "clipPath",
+        "rect",
+        "g",
+        "text",
+        "circle",
+    }
+    said = "".join(picture.itertext()).replace("\u00a0", " ")
+    assert r"<script>\x1b[2J" in said
+    assert "accuracy" in said
+    assert "url(http" not in text
+
+
+def test_a_list_cannot_be_drawn(folder: Path) -> None:
+    write(folder, TWO_ROUNDS, replace(TWO_ROUNDS, task_id="sea"))
+    assert "draws one debate" in str(fault(folder, "--svg", folder / "a.svg"))
 
 
 def test_a_text_that_stdout_cannot_encode_is_spelled_out(folder: Path) -> None:

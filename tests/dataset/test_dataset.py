@@ -169,7 +169,7 @@ def test_pandalm_keeps_the_votes_and_their_majority() -> None:
 @needs_data
 @pytest.mark.parametrize(
     ("file", "key"),
-    [("pandalm/gpt-3.5-turbo-testset-v1.json", "gpt_reason"), ("newsroom/ratings.jsonl", "doc: unknown key")],
+    [("pandalm/gpt-3.5-turbo-testset-v1.json", "gpt_reason"), ("newsroom/ratings.jsonl", "by its keys doc, items")],
 )
 def test_a_file_that_is_no_eval_set_is_refused_with_its_keys(file: str, key: str) -> None:
     with pytest.raises(TaskError, match=key):

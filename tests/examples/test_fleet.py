@@ -69,7 +69,8 @@ def test_the_manifest_of_kubernetes_starts_a_command_that_the_program_knows() ->
     context = command.commands[words[0]].make_context(words[0], words[1:])
     assert context.params["run"] == "first"
     mounted = [each["mountPath"] for each in container["volumeMounts"]]
-    assert all(any(str(context.params[key]).startswith(path) for path in mounted) for key in ("evalset", "out"))
+    files = [*context.params["evalsets"], context.params["out"]]
+    assert all(any(str(file).startswith(path) for path in mounted) for file in files)
 
 
 def test_the_manifest_of_kubernetes_knows_the_exit_codes() -> None:

@@ -64,9 +64,9 @@ def test_all_debates_of_a_step_go_through_one_batch_with_every_prompt_in_each() 
     batches: list[list[int]] = []
 
     class Counting(Engine):
-        def evaluate_batch(self, tasks: Collection[Task], evaluator: Any, run: Any = None) -> list[Evaluation]:
+        def evaluate_batch(self, tasks: Collection[Task], *arguments: Any, **settings: Any) -> list[Evaluation]:
             batches.append([len(task.candidates) for task in tasks])
-            return super().evaluate_batch(tasks, evaluator)
+            return super().evaluate_batch(tasks, *arguments, **settings)
 
     steps = search(engine_type=Counting, inputs=3)
     assert batches == [[len(step.prompts)] * 3 for step in steps]

@@ -39,7 +39,12 @@ def tasks(count: int = 12) -> list[dict[str, Any]]:
 
 def debated(folder: Path, given: list[dict[str, Any]] | None = None, **settings: Any) -> JudgedRun:
     """A run of debates whose scores are drawn."""
-    return _elsewhere(folder, given or tasks(), DebateEvaluator("general", **{"rounds": 2} | settings))
+    evaluator = DebateEvaluator("general", **_two_rounds(settings))
+    return _elsewhere(folder, given or tasks(), evaluator)
+
+
+def _two_rounds(settings: dict[str, Any]) -> dict[str, Any]:
+    return {"rounds": 2} | settings
 
 
 def evaluated(folder: Path, evaluator: Evaluator) -> JudgedRun:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -31,13 +31,22 @@ def browser() -> Iterator[Any]:
 
 
 @contextmanager
-def opened(browser: Any, file: Path, **settings: Any) -> Iterator[Any]:
+def opened(browser: Any, file: Path, **settings: Any) -> Generator[Any]:
     """The page, which must ask for nothing but itself and have nothing to complain about."""
     context = browser.new_context(offline=True, **settings)
     page, asked, said = context.new_page(), list[str](), list[str]()
-    page.on("request", lambda request: asked.append(request.url))
-    page.on("console", lambda message: said.append(message.text))
-    page.on("pageerror", lambda error: said.append(str(error)))
+
+    def note_request(request: Any) -> None:
+        asked.append(request.url)
+
+    def note_message(message: Any) -> None:
+        said.append(str(message.text))
+
+    def note_error(error: Any) -> None:
+        said.append(str(error))
+
+    for event, note in (("request", note_request), ("console", note_message), ("pageerror", note_error)):
+        page.on(event, note)
     page.goto(file.as_uri())
     page.wait_for_selector(READY)
     yield page
@@ -111,6 +120,49 @@ def test_a_debate_is_shown_with_scores_changes_and_labels(browser: Any, report: 
         assert page.locator("#detail .up, #detail .down").count() > 0
         assert all(mark[:2] in ("(+", "(−") for mark in page.locator("#detail .up, #detail .down").all_inner_texts())
         assert page.locator("#detail td.heat").count() > 0
+
+
+def test_bars_and_counts_lead_to_the_tasks_that_they_count(browser: Any, report: Path) -> None:
+    with opened(browser, report) as page:
+        bar = page.locator('#overview svg a[href="#r=2"]')
+        assert bar.get_attribute("aria-label") == "round 2: 12"
+        page.locator('#overview .facts a[href="#e=max_rounds"]').click()
+        assert page.url.endswith("#e=max_rounds")
+        assert len(rows(page)) == 12
+        page.goto(report.as_uri() + "#r=1")
+        assert rows(page) == []
+        assert page.locator("#count").inner_text() == "0 of 12 tasks"
+
+
+def test_the_members_of_a_balanced_debate_stand_side_by_side(browser: Any, tmp_path: Path) -> None:
+    write_report(debated(tmp_path / "run", tasks(2), candidate_order="balanced"), tmp_path / "r.html")
+    with opened(browser, tmp_path / "r.html") as page:
+        page.goto((tmp_path / "r.html").as_uri() + "#t=t1")
+        page.wait_for_selector("#detail h2")
+        names = page.locator("#detail [aria-label=members] tbody th").all_inner_texts()
+        assert len(names) == 2
+        assert all(name.startswith("debate, candidates shown in the order ") for name in names)
+        assert names[0] != names[1]
+
+
+def test_a_text_of_a_million_letters_is_cut_until_it_is_asked_for(browser: Any, tmp_path: Path) -> None:
+    long = [{"id": "long", "x": "x" * 1_000_000, "candidates": ["one", "two"]}]
+    write_report(debated(tmp_path / "run", long), tmp_path / "r.html")
+    with opened(browser, tmp_path / "r.html") as page:
+        page.goto((tmp_path / "r.html").as_uri() + "#t=long")
+        page.wait_for_selector("#detail h2")
+        shown = page.locator("#detail pre").first
+        assert len(shown.inner_text()) < 30_000
+        page.get_by_role("button", name="show all 1,000,000 characters").click()
+        assert len(shown.inner_text()) == 1_000_000
+
+
+def test_a_link_to_a_task_alone_can_be_copied(browser: Any, report: Path) -> None:
+    with opened(browser, report, permissions=["clipboard-read", "clipboard-write"]) as page:
+        page.goto(report.as_uri() + "#q=question&t=t2")
+        page.get_by_role("button", name="Copy link").click()
+        page.get_by_role("button", name="Copied").wait_for()
+        assert page.evaluate("navigator.clipboard.readText()") == report.as_uri() + "#t=t2"
 
 
 def test_content_that_would_run_stays_text(browser: Any, tmp_path: Path) -> None:

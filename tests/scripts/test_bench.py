@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +17,7 @@ from debate.backends import Call, Scripted
 from debate.flow import Completion
 from debate.parsing.places import value_spans
 from debate.scoring.distributions import distribution_of
+from tests.required import required, required_module
 from tests.scripts_loader import REPOSITORY
 
 NAMES = sorted(path.stem for path in (REPOSITORY / "scripts" / "benchmarks").glob("[a-z]*.py"))
@@ -114,3 +116,17 @@ def test_all_ways_of_reading_scores_are_compared_task_by_task(
         ties[each["arm"]] += each["ties"]
     assert ties["named"] > 0 and ties["compact"] > 0
     assert ties["expected"] == ties["cells"] == 0
+
+
+def test_a_report_of_some_hundred_debates_is_made_and_browsed_within_its_goals() -> None:
+    """A short form of what has its figures in the benchmark."""
+    required(shutil.which("chromium") or shutil.which("google-chrome"), "scripts/chromium installs Chromium")
+    required_module("playwright.sync_api")
+    done = bench("report", "--sizes", "400")
+    assert done.returncode == 0, done.stdout + done.stderr
+    tasks, made, peak, file, usable, _, _, heap = map(float, done.stdout.splitlines()[-1].split())
+    assert (tasks, file > 0) == (400, True)
+    assert made < 60
+    assert peak < 500 * 10**6 / 2**20
+    assert usable < 10  # the goal of 2 s is of a machine that does nothing else
+    assert heap <= 100

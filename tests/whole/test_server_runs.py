@@ -98,8 +98,9 @@ def test_show_tells_of_escaped_special_tokens(
     with FakeServer() as server:
         run(monkeypatch, evalset, server)
     capsys.readouterr()
-    assert debate(monkeypatch, "show", evalset.parent / "out") == 0
-    turns = len(results(evalset)[0]["transcript"])
+    first = results(evalset)[0]
+    assert debate(monkeypatch, "show", evalset.parent / "out", first["task_id"]) == 0
+    turns = len(first["transcript"])
     assert capsys.readouterr().out.count("special tokens escaped in the prompt: 1") == turns
 
 
