@@ -104,7 +104,8 @@ def sections_of(parts: Iterable[Any], links: Links | None = None) -> Iterator[Se
             continue
         if found:
             yield Section(title, tuple(found))
-        title, found = heading if title else "Labels", []  # the first heading is the run, which is the report's own
+        # a heading above all else is the run, which is the report's own
+        title, found = heading if title or found else "Labels", []
     yield Section(title, tuple(found))
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib import import_module
 from io import BytesIO
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -90,7 +91,7 @@ def _draw_tensor(figure: Any, debate: Evaluation, member: str) -> None:
     high = debate.scale.high if math.isfinite(debate.scale.high) else float(np.nanmax(tensor, initial=1.0))
     axes = figure.subplots(n_candidates, n_components, squeeze=False, sharex=True, sharey=True)
     drawn = None
-    for j, k in np.ndindex(n_candidates, n_components):
+    for j, k in product(range(n_candidates), range(n_components)):
         each = axes[j, k]
         drawn = _draw_cells(each, tensor[:, :, j, k], debate.scale.low, high)
         if j == 0:

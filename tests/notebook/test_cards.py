@@ -207,6 +207,7 @@ def test_figures_show_what_their_commands_print(run: Any) -> None:
     assert "The judge against people" in agreement.text
     comparison = is_inert(run.compare(run)._repr_html_())
     assert "12 in both, each asked the same" in comparison.text
+    assert {"By the labels", "With or without labels", "What it took"} <= set(comparison.words)
 
 
 def test_figures_are_written_in_one_line(run: Any) -> None:

@@ -22,13 +22,13 @@ PNG = b"\x89PNG"
 
 
 def texts(figure: Any) -> list[str]:
-    return [found.get_text() for found in figure.findobj(lambda each: hasattr(each, "get_text"))]
+    return [each.get_text() for each in figure.findobj() if hasattr(each, "get_text")]
 
 
 def test_a_tensor_is_a_heat_map_for_each_candidate_and_component(tmp_path: Path) -> None:
     found = evaluation()
     figure: Any = found.plot()
-    maps = [axes for axes in figure.findobj(lambda each: bool(getattr(each, "get_images", list)()))]
+    maps = [each for each in figure.findobj() if getattr(each, "get_images", list[Any])()]
     assert found.tensor is not None
     drawn = [np.asarray(axes.get_images()[0].get_array()) for axes in maps]
     assert len(drawn) == 2
