@@ -11,7 +11,7 @@ import pytest
 from tests.required import required, required_module
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # its event loop runs in this thread, where other tests need theirs
 def browser() -> Iterator[Any]:
     program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     required(program, "Chromium is not installed: scripts/chromium installs it")
