@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from debate.cli import app
 from debate.errors import ConfigError
-from debate.server.app import is_loopback
+from debate.server.access import is_loopback
 from debate.testing.fake_server import HANG, FakeServer
 from tests.required import required_module
 

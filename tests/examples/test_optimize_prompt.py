@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from debate import DebateEvaluator, Engine, Evaluation, Task
+from debate import DebateEvaluator, Engine, Evaluation, Evaluations, Task
 from debate.backends import Call, Scripted
 from debate.errors import BackendUnavailableError
 from examples import optimize_prompt as script
@@ -64,7 +64,7 @@ def test_all_debates_of_a_step_go_through_one_batch_with_every_prompt_in_each() 
     batches: list[list[int]] = []
 
     class Counting(Engine):
-        def evaluate_batch(self, tasks: Collection[Task], *arguments: Any, **settings: Any) -> list[Evaluation]:
+        def evaluate_batch(self, tasks: Collection[Task], *arguments: Any, **settings: Any) -> Evaluations:
             batches.append([len(task.candidates) for task in tasks])
             return super().evaluate_batch(tasks, *arguments, **settings)
 
