@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
-from debate import bundled_judge
+from debate import bundled_judge, files
 from debate.backends.base import READOUT_HINT, ROLES_HINT, THINKING_HINT, Backend, Call, start_all
 from debate.backends.cached import Cached, Replies
 from debate.concurrency.daemon_thread import in_daemon_thread
@@ -99,7 +99,7 @@ class Engine:
             self.backends = {name: Cached(each, cache) for name, each in self.backends.items()}
         check_value("today", today, datetime.date | None)
         seed = check_value("seed", seed, int)
-        self.run_context = RunContext(seed, (today or datetime.datetime.now().astimezone().date()).isoformat())
+        self.run_context = RunContext(seed, files.today() if today is None else today.isoformat())
         self._memory = as_retriever(check_value("memory", memory, Retriever | HasRetriever | None))
         self._recording = RunRegistry(store, self.backends, self.run_context)
         self._budget: Budget | None = check_value("budget", budget, Budget | None)

@@ -1,4 +1,4 @@
-"""Files written whole or not at all, locks that end with their process, and JSON text in valid Unicode."""
+"""Files written whole or not at all, locks that end with their process, JSON text in valid Unicode, and the date."""
 
 from __future__ import annotations
 
@@ -138,6 +138,12 @@ def this_process() -> str:
     """Who this process is, for others to read."""
     since = datetime.now().astimezone().isoformat(timespec="seconds")
     return f"process {os.getpid()} on {socket.gethostname()}, since {since}"
+
+
+def today() -> str:
+    """Today's date in the machine's time zone, as ISO text such as "2026-01-31"; called by this module's name alone,
+    so that tests can hold it still."""
+    return datetime.now().astimezone().date().isoformat()
 
 
 def is_locked(path: Path) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from benchmarks.debates import EngineStats
 
-from debate import Engine, bundled_judge
+from debate import Engine, bundled_judge, files
 from debate.backends import VLLM
 from debate.memory.store import built_in
 from tests.required import required, required_module
@@ -30,7 +30,12 @@ ENGINE_ARGS: dict[str, Any] = {
 
 
 def pytest_configure() -> None:
-    """Tests of Ctrl-C need an interrupt that is not ignored, as it is where a shell runs tests in the background."""
+    """Hold the date still, and let Ctrl-C through.
+
+    Prompts state the date and scripted replies are drawn by the prompt, so a test would meet others every day. Tests of
+    Ctrl-C need an interrupt that is not ignored, as it is where a shell runs tests in the background.
+    """
+    files.today = lambda: "2026-11-22"
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

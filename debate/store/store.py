@@ -12,6 +12,7 @@ from uuid import uuid4
 
 from sqlalchemy import Connection, delete, insert, select, update
 
+from debate import files
 from debate.errors import ConfigError, RunMismatchError, StoreError
 from debate.files import this_process
 from debate.settings import check_value
@@ -209,7 +210,7 @@ def _new_run(identity: Mapping[str, Any], seed: int, today: str | None) -> dict[
     return {
         "identity": prompt_identity({**identity, "seed": seed}),
         "seed": seed,
-        "today": today or datetime.now().astimezone().date().isoformat(),
+        "today": today or files.today(),
         "about": {},
     }
 
