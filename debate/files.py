@@ -141,8 +141,10 @@ def this_process() -> str:
 
 
 def today() -> str:
-    """Today's date in the machine's time zone, as ISO text such as "2026-01-31"; called by this module's name alone,
-    so that tests can hold it still."""
+    """Today's date in the machine's time zone, as ISO text such as "2026-01-31".
+
+    It is called by its module's name everywhere, so that tests can hold it still.
+    """
     return datetime.now().astimezone().date().isoformat()
 
 
