@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, collate, func, literal_column, select
+from sqlalchemy import ColumnElement, Connection, collate, false, func, literal_column, select
 
 from debate.store.tables import EVALUATIONS, RUNS, TASKS
 
@@ -27,6 +27,8 @@ QUESTIONS: Mapping[str, ColumnElement[bool]] = {
 """What evaluations can be narrowed by, beside their group, their stop reason and the ids of their tasks."""
 _GROUPS = 500
 """Most groups that are counted, the largest ones."""
+_FEW = 500
+"""Tasks that a search finds and that are then taken one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,13 +109,11 @@ def page(connection: Connection, run_id: int, revision: int, asked: Asked) -> li
     Raises:
         KeyError: for a question that is not known.
     """
-    after, narrowed = _E.position > asked.after, _narrowed(asked)
+    here = [*_of_run(run_id, revision), _E.position > asked.after, *_narrowed(asked)]
     if asked.search:
-        query = _searched(connection.dialect.name, run_id, revision, asked, [after, *narrowed])
-    else:
-        query = select(_E.position).where(*_of_run(run_id, revision), after, *narrowed).order_by(_E.position)
-    chosen = query.limit(literal_column(str(int(asked.limit))))
-    return _recorded(connection, run_id, list(connection.execute(chosen).scalars()))
+        here.append(_is_found(connection, run_id, asked))
+    query = select(_E.position).where(*here).order_by(_E.position).limit(_literal(asked.limit))
+    return _recorded(connection, run_id, list(connection.execute(query).scalars()))
 
 
 def _narrowed(asked: Asked) -> list[ColumnElement[bool]]:
@@ -126,19 +126,26 @@ def _narrowed(asked: Asked) -> list[ColumnElement[bool]]:
     return here
 
 
-def _searched(
-    dialect: str, run_id: int, revision: int, asked: Asked, narrowed: Sequence[ColumnElement[bool]]
-) -> Select[int]:
-    """The positions of the tasks with such an id whose evaluations are narrowed so; the tasks are looked at first.
+def _is_found(connection: Connection, run_id: int, asked: Asked) -> ColumnElement[bool]:
+    """Whether the id of an evaluation's task holds what is searched for.
 
-    A single position SQLite would look up in the wide rows; but the positions from one to the same one in the narrow
-    index.
+    The ids are looked through first. Where few tasks are found, these are it. Of many the evaluations soon fill a page,
+    or other filters leave few of them, so each is asked for its task's id.
     """
-    t = TASKS.c
-    same = _E.position.between(t.position, t.position) if dialect == "sqlite" else _E.position == t.position
-    evaluated = select(_E.run_id).where(_E.run_id == run_id, same, *narrowed).correlate(TASKS).exists()
-    here = [*_of_revision(run_id, revision), t.position > asked.after, _is_named(dialect, asked.search), evaluated]
-    return select(t.position).where(*here).order_by(t.position)
+    t, dialect = TASKS.c, connection.dialect.name
+    named = [t.run_id == run_id, _is_named(dialect, asked.search)]
+    first = select(t.position).where(*named, t.position > asked.after).order_by(t.position).limit(_literal(_FEW))
+    found = connection.execute(first).scalars().all()
+    if len(found) < _FEW:
+        return _E.position.in_(found) if found else false()
+    # SQLite looks a single position up in the wide rows, but the positions from one to the same one in the index.
+    same = t.position.between(_E.position, _E.position) if dialect == "sqlite" else t.position == _E.position
+    return select(t.run_id).where(*named, same).correlate(EVALUATIONS).exists()
+
+
+def _literal(number: int) -> ColumnElement[int]:
+    """A number that a server's planner sees: it expects a parameter to ask for a tenth of the rows."""
+    return literal_column(str(int(number)))
 
 
 def _is_named(dialect: str, text: str) -> ColumnElement[bool]:
