@@ -91,7 +91,7 @@ def test_choosing_the_threshold_by_the_observed_error_alone_breaks_the_promise()
         certainty, wrong = drawn(rng, 300)
         order = np.argsort(-certainty)
         shares = np.cumsum(wrong[order]) / np.arange(1, 301)
-        exceeded += error_above(certainty[order][np.flatnonzero(shares <= 0.1)[-1]]) > 0.1
+        exceeded += error_above(float(certainty[order][np.flatnonzero(shares <= 0.1)[-1]])) > 0.1
     assert exceeded / 200 > 0.3
 
 

@@ -16,7 +16,7 @@ from debate.errors import ConfigError, TaskError
 from debate.evaluators.base import Footprint, PromptingEvaluator, Readout
 from debate.evaluators.debate.candidate_order import CandidateOrder
 from debate.evaluators.debate.prompts import TEMPLATE_NAMES, check_templates
-from debate.evaluators.debate.settling import Pooling, SettleRule
+from debate.evaluators.debate.settling import OWN_MODELS, Pooling, SettleRule
 from debate.parsing.debate_reply import HIGH, LOW, ReplyForm
 from debate.profiles import Persona, Profile, load_profile
 from debate.scoring.tensor import Method, highest_score, normalize_tensor
@@ -328,7 +328,7 @@ class DebateSettings(PromptingEvaluator):
     def _describe_opening(self) -> dict[str, Any]:
         """Who reads the silent round, where it is not asked anyway: a run that began without it cannot take it up."""
         rule, is_asked = self.settles_by, self.silent_readouts and self.candidate_order != "balanced"
-        return {} if rule is None or is_asked else {"opening": rule.model or "the agents' own models"}
+        return {} if rule is None or is_asked else {"opening": rule.model or OWN_MODELS}
 
     def _check_weights(self) -> None:
         """Refuse weights that cannot be aggregated before a model is asked."""

@@ -28,6 +28,8 @@ from debate.types import FloatArray, SilentReadout
 
 SettleName = Literal["p_best", "margin", "agreement"]
 _THRESHOLDS: dict[SettleName, float] = {"p_best": 0.95, "margin": 2.0, "agreement": 1.0}
+OWN_MODELS = "the agents' own models"
+"""What a run's identity says where no other model reads the silent round."""
 _FORM = "give NAME or NAME=THRESHOLD: p_best=0.95, margin=2 or agreement=1; ,model=NAME may follow"
 
 
