@@ -13,6 +13,7 @@ import datetime
 import weakref
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence, Sized
+from concurrent.futures import Future
 from contextlib import aclosing, nullcontext
 from functools import partial
 from pathlib import Path
@@ -34,7 +35,7 @@ from debate.runtime.loop_thread import LoopThread
 from debate.runtime.pools import Pool
 from debate.runtime.run_registry import InRun, Recorded, RunRegistry
 from debate.runtime.runner import HasRetriever, Observer, Retriever, Runner, TurnObserver, Watch, as_retriever
-from debate.runtime.scheduler import EvaluationRequest, stream, unfinished_evaluation, with_unique_ids
+from debate.runtime.scheduler import EvaluationRequest, alone, stream, unfinished_evaluation, with_unique_ids
 from debate.settings import check_value, names_what_was_meant
 from debate.types import Candidate, Failure, Sampling, Task, Usage
 
@@ -129,6 +130,18 @@ class Engine:
     ) -> Evaluation:
         """Evaluate one task, see `evaluate`."""
         return await self._loop.arun(self._evaluate(task, evaluator, run, progress))
+
+    def submit(self, task: Task, evaluator: GivenEvaluator = None, run: InRun = None) -> Future[Evaluation]:
+        """Begin to evaluate one task, and return the future of its evaluation at once, from any thread.
+
+        Evaluations of futures share the engine's batch with all others. Cancelling the future cancels its calls; in
+        asyncio, `await asyncio.wrap_future(engine.submit(task))`. `evaluator` and `run` as in `evaluate_batch`; what
+        that would raise, the future has. See `debate.Judge` for equal tasks and for scores that are missing.
+
+        Raises:
+            EngineError: in a forked process.
+        """
+        return self._loop.submit(self._evaluate(task, evaluator, run, False))
 
     def evaluate_batch(
         self,
@@ -377,8 +390,7 @@ class Engine:
         async with LiveLine(1, is_shown=progress) as line:
             (job,) = await self._jobs([task], evaluator, run, Watch(answered=line.answered))
             runner, admission = await self._started(line)
-            [evaluation] = [line.finished(each) async for _, each in stream(runner, admission, [job])]
-            return evaluation
+            return line.finished(await alone(runner, admission, job))
 
     async def _batch(
         self,
@@ -469,6 +481,8 @@ class Engine:
 
     async def _records(self, run: InRun, evaluators: Sequence[Evaluator]) -> dict[int, Recorded]:
         await others_gone()  # they may hold the run
+        if run is None and not self._recording.has_store:
+            return self._recording.records(run, evaluators)
         return await in_daemon_thread(partial(self._recording.records, run, evaluators), "debate-records")
 
     def check(self, *evaluators: GivenEvaluator) -> list[Evaluator]:

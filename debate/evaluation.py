@@ -453,7 +453,7 @@ def _quorum_of(evaluation: Evaluation, tensor: FloatArray) -> int:
 def _standing(evaluation: Evaluation, j: int) -> str:
     score = evaluation.scores[j]
     if np.isnan(score):
-        return f"Candidate {j + 1} was not scored: {_why_not(evaluation, j)}."
+        return f"Candidate {j + 1} was not scored: {why_no_score(evaluation, j)}."
     scale, rank = evaluation.scale, evaluation.ranks()[j]
     surely = "" if evaluation.p_best is None else f", the best with probability {evaluation.p_best[j]:.2f}"
     return (
@@ -462,7 +462,8 @@ def _standing(evaluation: Evaluation, j: int) -> str:
     )
 
 
-def _why_not(evaluation: Evaluation, j: int) -> str:
+def why_no_score(evaluation: Evaluation, j: int) -> str:
+    """Why a candidate was not scored, as the rest of a sentence."""
     turns = [turn for debate in leaves(evaluation) for turn in debate.transcript]
     reasons = [why_unscored(turn, j, k) for turn in turns for k in range(turn.scores.shape[1])]
     if set(reasons) == {"abstained"}:
