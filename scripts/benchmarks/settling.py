@@ -5,6 +5,8 @@
 Half of the tasks are hidden profiles, where no agent remembers all that is needed. The first run records silent rounds
 of labeled tasks; `debate stopping --settle-error` chooses a threshold on it. Other tasks are then debated twice, all of
 them and only the doubtful ones. Prints both parts of the second with their accuracy, and what it took of the first.
+
+    scripts/bench settling --simulate    how often the promise is broken, in 1,000 draws, with and without a shift
 """
 
 from __future__ import annotations
@@ -17,17 +19,20 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import numpy as np
 import yaml
 from judging.demonstration import AGENTS
+from numpy.typing import NDArray
 
 from benchmarks.agreement import World, rows
 from debate.bundled_judge import BUILT_IN
+from debate.evaluation import verdict
 from debate.files import json_text
 from debate.memory import HashingEmbedder, MemoryStore
 from debate.meta_evaluation.judged import JudgedRun, read_run
 from debate.meta_evaluation.people import right_choices
-from debate.meta_evaluation.settling import PartFigures, settling_figures
-from debate.statistics import paired_difference
+from debate.meta_evaluation.settling import PartFigures, settling_figures, silent_rounds
+from debate.statistics import paired_difference, selective_threshold
 
 DEBATE = [sys.executable, "-m", "debate"]
 
@@ -40,8 +45,11 @@ def main() -> int:
     parser.add_argument("--error", type=float, default=0.05, help="promised of what is settled")
     parser.add_argument("--by", default="p_best", help="measure of certainty: p_best, margin, agreement")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--simulate", action="store_true", help="no model: try the promise itself")
     parser.add_argument("--out", type=Path, help="folder that keeps all; otherwise it is deleted afterwards")
     args = parser.parse_args()
+    if args.simulate:
+        return simulate(args.error, args.calibration, args.seed)
     with tempfile.TemporaryDirectory() as folder:
         out = args.out or Path(folder)
         out.mkdir(parents=True, exist_ok=True)
@@ -59,6 +67,7 @@ def measure(out: Path, args: argparse.Namespace) -> int:
             texts = [fact.text for name, fact in world.facts.items() if world.holder[name] == agent]
             store.add(f"judge/{agent}", texts)
     _run(out, "calibration", "calibration.jsonl", "--silent-readouts", "true")
+    _silent(read_run(out / "calibration"))
     chosen = ["--settle-error", str(args.error), "--settle-by", args.by, "--rule", "rounds=1"]
     settings = out / "settled.yaml"
     subprocess.run(
@@ -72,6 +81,52 @@ def measure(out: Path, args: argparse.Namespace) -> int:
     _run(out, "settled", "tasks.jsonl", "--settle", rule)
     _report(read_run(out / "whole"), read_run(out / "settled"))
     return 0
+
+
+def simulate(error: float, n: int, seed: int, draws: int = 1000) -> int:
+    """Draw tasks to calibrate and to test on, and count how often the threshold of the first fails on the second."""
+    rng = np.random.default_rng(seed)
+    print(
+        f"{n} tasks to calibrate on, {n} to test on, {draws:,} draws; at most {error:.0%} of what is settled may be wrong"
+    )
+    print(f"{'wrong more often than then':>28} {'true error above it':>20} {'test error above it':>20} {'no promise':>11} "
+          f"{'settled':>8}")  # fmt: skip
+    for shift in (0.0, 0.02, 0.05, 0.1):
+        true, seen, kept = [], [], []
+        for _ in range(draws):
+            found = selective_threshold(*_drawn(rng, n, 0.0), error)
+            if found.reason is not None:
+                continue
+            certainty, wrong = _drawn(rng, n, shift)
+            above = certainty >= found.threshold
+            kept.append(above.mean())
+            seen.append(wrong[above].mean() > error if above.any() else False)
+            true.append(_rates(np.linspace(found.threshold, 1, 10_000), shift).mean() > error)
+        figures = (np.sum(true) / draws, np.sum(seen) / draws, 1 - len(kept) / draws, np.mean(kept))
+        print(f"{shift:>+28.0%}" + "".join(f"{each:>{w}.1%}" for each, w in zip(figures, (21, 21, 12, 9), strict=True)))
+    print("The promise is of the true error, and may be broken in 5 % of the draws; test tasks vary around it.")
+    return 0
+
+
+def _rates(certainty: NDArray[np.float64], shift: float) -> NDArray[np.float64]:
+    """How often a choice of this certainty is wrong: seldom above 0.4, ever more often below."""
+    return np.clip(np.where(certainty >= 0.4, 0.01, 0.01 + 1.5 * (0.4 - certainty)) + shift, 0, 1)
+
+
+def _drawn(rng: np.random.Generator, n: int, shift: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    certainty = rng.random(n)
+    return certainty, (rng.random(n) < _rates(certainty, shift)).astype(float)
+
+
+def _silent(run: JudgedRun) -> None:
+    """How often silent choices are right beside the debates', by group."""
+    found: dict[str, list[tuple[bool, bool]]] = {}
+    for each in silent_rounds(run):
+        right = verdict(each.choice, each.task.labels.together.choice) == "right"
+        found.setdefault(each.task.group, []).append((right, each.task.verdict == "right"))
+    for group, pairs in found.items():
+        silent, debated = (sum(each) / len(pairs) for each in zip(*pairs, strict=True))
+        print(f"  {group}: {len(pairs)} tasks, silent choice right in {silent:.1%}, debate in {debated:.1%}")
 
 
 def _write(file: Path, made: list[dict[str, Any]]) -> None:
