@@ -86,11 +86,9 @@ def measure(out: Path, args: argparse.Namespace) -> int:
 def simulate(error: float, n: int, seed: int, draws: int = 1000) -> int:
     """Draw tasks to calibrate and to test on, and count how often the threshold of the first fails on the second."""
     rng = np.random.default_rng(seed)
-    print(
-        f"{n} tasks to calibrate on, {n} to test on, {draws:,} draws; at most {error:.0%} of what is settled may be wrong"
-    )
-    print(f"{'wrong more often than then':>28} {'true error above it':>20} {'test error above it':>20} {'no promise':>11} "
-          f"{'settled':>8}")  # fmt: skip
+    print(f"{n} tasks to calibrate on and {n} to test on, {draws:,} draws; promised: at most {error:.0%} wrong")
+    names = ("wrong more often than then", "true error above it", "test error above it", "no promise", "settled")
+    print(" ".join(f"{name:>{w}}" for name, w in zip(names, (28, 20, 20, 11, 8), strict=True)))
     for shift in (0.0, 0.02, 0.05, 0.1):
         true, seen, kept = [], [], []
         for _ in range(draws):
