@@ -27,6 +27,7 @@ from debate.config.names import GivenBackend, GivenEvaluator, NamedEvaluators, n
 from debate.errors import BackendUnavailableError, BudgetExceededError, ConfigError, EngineError, TaskError
 from debate.evaluation import Evaluation, Evaluations
 from debate.evaluators.base import Evaluator, RunContext
+from debate.evaluators.debate.screening import ScreeningEvaluator
 from debate.flow import Chat, Completion, Flow, Generate, Prompt, gather, generate
 from debate.runtime.home import Home, others_gone
 from debate.runtime.limits import Admission, Budget
@@ -231,6 +232,7 @@ class Engine:
         *,
         group: int = 8,
         anchors: int = 2,
+        silent: bool = False,
         progress: bool = False,
         budget: Budget | None = None,
     ) -> Evaluation:
@@ -250,18 +252,24 @@ class Engine:
             group: most candidates in a group, its anchors among them. `n` candidates take
                 `ceil((n - anchors) / (group - anchors))` evaluations.
             anchors: how many candidates all groups share; more make the offsets surer, and cost more.
+            silent: rank all candidates by silent read-outs first, and debate only those that may be best, `group` at
+                most, in one final. The others rank behind them. It takes an evaluator that debates, and a backend that
+                gives the probabilities of labels.
             progress: as in `evaluate_batch`; it counts groups.
             budget: as in `evaluate_batch`; candidates of unfinished groups are unscored.
 
         Returns:
             An evaluation of all candidates called `pool`. `members` are the evaluations of the groups, `details` has
-            the `groups` and their `offsets`. A candidate without a score, and one of a group that shares no scored
+            the `groups` and their `offsets`, and after a silent screening the `finalists`, whose debate is the last
+            member. A candidate without a score, and one of a group that shares no scored
             candidate with the others, has NaN.
 
         Raises:
             ConfigError: for groups without room beside the anchors; and as `evaluate_batch`.
         """
-        return self._loop.run(self._pool(_as_task(x, candidates), evaluator, run, group, anchors, progress, budget))
+        return self._loop.run(
+            self._pool(_as_task(x, candidates), evaluator, run, group, anchors, silent, progress, budget)
+        )
 
     async def aevaluate_pool(
         self,
@@ -272,12 +280,13 @@ class Engine:
         *,
         group: int = 8,
         anchors: int = 2,
+        silent: bool = False,
         progress: bool = False,
         budget: Budget | None = None,
     ) -> Evaluation:
         """Evaluate more candidates than one debate can hold, see `evaluate_pool`."""
         task = _as_task(x, candidates)
-        return await self._loop.arun(self._pool(task, evaluator, run, group, anchors, progress, budget))
+        return await self._loop.arun(self._pool(task, evaluator, run, group, anchors, silent, progress, budget))
 
     def generate(
         self,
@@ -426,12 +435,21 @@ class Engine:
         run: InRun,
         group: int,
         anchors: int,
+        silent: bool,
         progress: bool,
         budget: Budget | None,
     ) -> Evaluation:
         (found,) = self.check(evaluator)
-        pool = Pool.plan(task, group, anchors, self.run_context.seed)
-        return pool.joined(await self._batch(pool.tasks, found, run, progress, budget), found, self.run_context)
+        pool, context = Pool.plan(task, group, anchors, self.run_context.seed), self.run_context
+        if not silent or len(pool.groups) == 1:
+            return pool.joined(await self._batch(pool.tasks, found, run, progress, budget), found, context)
+        (found,) = self.check(ScreeningEvaluator.of(found, pool.screened))
+        screened = pool.joined(await self._batch(pool.tasks, found, run, progress, budget), found, context)
+        finalists = pool.finalists(screened, group)
+        if len(finalists) < 2:
+            return screened
+        (final,) = await self._batch([pool.final(finalists)], found, run, progress, budget)
+        return pool.decided(screened, final, finalists, found, context)
 
     async def _jobs(
         self,

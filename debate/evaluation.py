@@ -23,6 +23,7 @@ from debate.scoring.distributions import why_unscored as why_label_unscored
 from debate.scoring.tensor import component_means
 from debate.types import (
     FORBID_UNKNOWN,
+    UNSPOKEN,
     Displayed,
     Failure,
     FloatArray,
@@ -213,7 +214,7 @@ class Evaluation(Displayed, OmitsEmpty):
         scores = [*(f"{score:.3g}" for score in self.scores[:8]), *(["..."] if len(self.scores) > 8 else [])]
         told = f"{shortened(self.task_id)}, {shortened(self.evaluator)}, {self.status!r}, scores=[{', '.join(scores)}]"
         tied = f", tied={self.tied}" if self.tied else ""
-        is_told = self.rounds_run or self.stop_reason == "settled"
+        is_told = self.rounds_run or self.stop_reason in UNSPOKEN
         rounds = f", rounds_run={self.rounds_run}, stop_reason={self.stop_reason!r}" if is_told else ""
         error = "" if self.error is None else f", error={shortened(self.error)}"
         return f"Evaluation({told}, selected={self.selected}{tied}{rounds}{error})"
@@ -434,8 +435,8 @@ _Told = Callable[[_Before], str]
 
 
 def _silent_tensor(evaluation: Evaluation) -> FloatArray | None:
-    """The scores of the silent round that settled a task, as one round (1, I, J, K); None for other evaluations."""
-    if evaluation.stop_reason != "settled" or not evaluation.before:
+    """The scores of the silent round that nothing followed, as one round (1, I, J, K); None for other evaluations."""
+    if evaluation.stop_reason not in UNSPOKEN or not evaluation.before:
         return None
     return np.stack([each.scores for each in evaluation.before])[None]
 
@@ -505,7 +506,12 @@ def _component_lines(debate: Evaluation, j: int) -> list[str]:
 def _settled_lines(debate: Evaluation, scores: FloatArray) -> list[str]:
     """What the agents would have scored a candidate, (I, K), worst component first, and that nobody said why."""
     means = scores.mean(axis=0)  # (K,)
-    lines = ["No agent said anything: a silent round left no doubt about the winner."]
+    why = (
+        "a silent round left no doubt about the winner"
+        if debate.stop_reason == "settled"
+        else "they were only read out"
+    )
+    lines = [f"No agent said anything: {why}."]
     for k in np.argsort(means, kind="stable").tolist():
         told = ", ".join(f"{each.agent} {score:.1f}" for each, score in zip(debate.before, scores[:, k], strict=True))
         lines.append(f"{debate.components[k]} {means[k]:.1f} ({told})")

@@ -28,7 +28,7 @@ from debate.evaluation import (
     worth_of,
 )
 from debate.scoring.distributions import moments
-from debate.types import InvalidReply, Judgment, Memory, StopReason, Task, Turn, Verdict
+from debate.types import UNSPOKEN, InvalidReply, Judgment, Memory, StopReason, Task, Turn, Verdict
 
 _STATUS_STYLE = {"partial": "yellow", "failed": "red"}
 VERDICT_STYLES: Mapping[Verdict | None, str] = {
@@ -46,6 +46,7 @@ _HIGHEST_BAR = 0.5
 """The CV from which the bar is as high as it gets."""
 _STOPPED: dict[StopReason, str] = {
     "settled": "a silent round left no doubt",
+    "silent": "only a silent round was asked for",
     "converged": "the agents agree",
     "stop_rule": "its stop rule",
     "abstained": "every agent abstained",
@@ -251,7 +252,7 @@ def _rounds(evaluation: Evaluation, view: View) -> Iterator[RenderableType]:
 
 
 def _before_and_after(evaluation: Evaluation, view: View) -> Iterator[RenderableType]:
-    if evaluation.stop_reason == "settled":
+    if evaluation.stop_reason in UNSPOKEN:
         yield section("Silent round")
         yield line("What each agent scores without a comment. Nobody spoke.", "dim")
         yield _silent_scores(evaluation)

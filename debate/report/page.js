@@ -149,7 +149,7 @@
 
   // ---- one evaluation
 
-  const STOPPED = { settled: "a silent round left no doubt", converged: "the agents agree", stop_rule: "its stop rule holds", max_rounds: "all rounds were taken",
+  const STOPPED = { settled: "a silent round left no doubt", silent: "only a silent round was asked for", converged: "the agents agree", stop_rule: "its stop rule holds", max_rounds: "all rounds were taken",
     abstained: "every agent abstained", failed: "it failed", token_budget: "its tokens were used up",
     time_budget: "its time was used up" };
 
@@ -181,7 +181,7 @@
 
   // The scores by round, agent, candidate and component; of a task that was settled without a debate, the silent round.
   const tensorOf = (evaluation) => evaluation.tensor
-    || (evaluation.stop_reason === "settled" && evaluation.before.length ? [evaluation.before.map((read) => read.scores)] : null);
+    || (["settled", "silent"].includes(evaluation.stop_reason) && evaluation.before ? [evaluation.before.map((read) => read.scores)] : null);
   const roundName = (evaluation, r) => evaluation.tensor ? `Round ${r + 1}` : "Silent round";
 
   // The mean score of each agent in the last round, for one candidate.

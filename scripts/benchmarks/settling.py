@@ -90,17 +90,17 @@ def simulate(error: float, n: int, seed: int, draws: int = 1000) -> int:
     names = ("wrong more often than then", "true error above it", "test error above it", "no promise", "settled")
     print(" ".join(f"{name:>{w}}" for name, w in zip(names, (28, 20, 20, 11, 8), strict=True)))
     for shift in (0.0, 0.02, 0.05, 0.1):
-        true, seen, kept = [], [], []
+        true, seen, kept = list[bool](), list[bool](), list[float]()
         for _ in range(draws):
             found = selective_threshold(*_drawn(rng, n, 0.0), error)
             if found.reason is not None:
                 continue
             certainty, wrong = _drawn(rng, n, shift)
             above = certainty >= found.threshold
-            kept.append(above.mean())
-            seen.append(wrong[above].mean() > error if above.any() else False)
-            true.append(_rates(np.linspace(found.threshold, 1, 10_000), shift).mean() > error)
-        figures = (np.sum(true) / draws, np.sum(seen) / draws, 1 - len(kept) / draws, np.mean(kept))
+            kept.append(float(above.mean()))
+            seen.append(bool(above.any() and wrong[above].mean() > error))
+            true.append(bool(_rates(np.linspace(found.threshold, 1, 10_000), shift).mean() > error))
+        figures = (sum(true) / draws, sum(seen) / draws, 1 - len(kept) / draws, sum(kept) / max(len(kept), 1))
         print(f"{shift:>+28.0%}" + "".join(f"{each:>{w}.1%}" for each, w in zip(figures, (21, 21, 12, 9), strict=True)))
     print("The promise is of the true error, and may be broken in 5 % of the draws; test tasks vary around it.")
     return 0

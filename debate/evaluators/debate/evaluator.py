@@ -34,7 +34,7 @@ from debate.scoring.tensor import normalize_tensor
 from debate.selection import argmax
 from debate.settings import documented
 from debate.stop_rules import Rounds
-from debate.types import Failure, FloatArray, Memory, SilentReadout, StopReason, Task, Transcript, Turn
+from debate.types import UNSPOKEN, Failure, FloatArray, Memory, SilentReadout, StopReason, Task, Transcript, Turn
 
 
 @documented
@@ -97,13 +97,13 @@ class _Debate:
         after = (yield from self.silent_round()) if self.settings.silent_readouts else ()
         return self._evaluation(stop or "max_rounds", before, after)
 
-    def settled(self, opening: Sequence[_Silent]) -> Evaluation:
+    def unspoken(self, opening: Sequence[_Silent], stop: StopReason) -> Evaluation:
         """What the silent round alone comes to."""
         silent, pooling = [each.found for each in opening], self.settings.pooling
         return self._built(
-            "settled",
+            stop,
             scores=pooling.scores(silent),
-            failures=(),
+            failures=[each.failure for each in opening if each.failure is not None],
             p_best=pooling.p_best(silent),
             before=tuple(silent),
         )
@@ -294,15 +294,19 @@ class _Debate:
 
 def debate_flow(settings: Sequence[DebateSettings], task: Task, run: RunContext) -> Flow[Evaluation]:
     """The debate on a task; `settings` are of its candidate orders, which differ in nothing but their rounds."""
+    debates = _debates(settings, task, run)
+    if debates[0].settings.settles_by is not None:
+        return _settled_or_debated(debates, task, run)
+    flows = [debate.flow() for debate in debates]
+    return _balanced(debates, flows, task, run) if len(flows) > 1 else flows[0]
+
+
+def _debates(settings: Sequence[DebateSettings], task: Task, run: RunContext) -> list[_Debate]:
     settings = [own.of_task(task) for own in settings]
     kind = settings[0].candidate_order
     base = base_order(kind, len(task.candidates), derive(run.seed, "order", task.id))
     orders = (base, base[::-1]) if kind == "balanced" else (base,)
-    debates = [_Debate(own, task, run, order) for own, order in zip(settings, orders, strict=False)]
-    if settings[0].settles_by is not None:
-        return _settled_or_debated(debates, task, run)
-    flows = [debate.flow() for debate in debates]
-    return _balanced(debates, flows, task, run) if kind == "balanced" else flows[0]
+    return [_Debate(own, task, run, order) for own, order in zip(settings, orders, strict=False)]
 
 
 def _settled_or_debated(debates: Sequence[_Debate], task: Task, run: RunContext) -> Flow[Evaluation]:
@@ -314,8 +318,18 @@ def _settled_or_debated(debates: Sequence[_Debate], task: Task, run: RunContext)
     if rule is None or has_failed or not rule.settles(found):
         flows = [debate.flow(opening) for debate, opening in zip(debates, openings, strict=True)]
         return (yield from (_balanced(debates, flows, task, run) if len(flows) > 1 else flows[0]))
-    members = [debate.settled(opening) for debate, opening in zip(debates, openings, strict=True)]
-    return _joined(debates, members, task, run) if len(members) > 1 else members[0]
+    return _unspoken(debates, openings, "settled")
+
+
+def _unspoken(debates: Sequence[_Debate], openings: Sequence[Sequence[_Silent]], stop: StopReason) -> Evaluation:
+    members = [debate.unspoken(opening, stop) for debate, opening in zip(debates, openings, strict=True)]
+    return _joined(debates, members, debates[0].task, debates[0].run) if len(members) > 1 else members[0]
+
+
+def silent_flow(settings: DebateSettings, task: Task, run: RunContext) -> Flow[Evaluation]:
+    """A silent round on a task, in both candidate orders where there are two, and nothing else."""
+    debates = _debates((settings, settings), task, run)
+    return _unspoken(debates, (yield from _openings(debates)), "silent")
 
 
 def _openings(debates: Sequence[_Debate]) -> Flow[Sequence[Sequence[_Silent]]]:
@@ -341,12 +355,17 @@ def _joined(debates: Sequence[_Debate], members: Sequence[Evaluation], task: Tas
         run,
         scores=scores,
         p_best=_mean_p_best(members, scores),
-        stop_reason="settled" if all(member.stop_reason == "settled" for member in members) else None,
+        stop_reason=_unspoken_end(members),
         members=members,
         turns=[turn for member in members for turn in member.transcript],
         rounds_run=max(member.rounds_run for member in members),
         order_agreement=_agree(members),
     )
+
+
+def _unspoken_end(members: Sequence[Evaluation]) -> StopReason | None:
+    """Why nobody spoke in either order; None where somebody did."""
+    return next((end for end in UNSPOKEN if all(member.stop_reason == end for member in members)), None)
 
 
 def _mean_p_best(members: Sequence[Evaluation], scores: FloatArray) -> FloatArray | None:

@@ -201,16 +201,16 @@ class DebateSettings(PromptingEvaluator):
         """Models whose probabilities of labels are read; None is the run's own."""
         is_read = self.readout != "reply" or self.silent_readouts
         own = frozenset(persona.model for persona in self.personas)
-        return (own if is_read else frozenset[str | None]()) | self._opening_models
+        return (own if is_read else frozenset[str | None]()) | self.opening_models
 
     @property
     def continued_models(self) -> frozenset[str | None]:
         """Those of them that are to say the labels after words of ours or none, and not in a reply of their own."""
         is_continued = self.readout == "cells" or self.silent_readouts
-        return self.read_models if is_continued else self._opening_models
+        return self.read_models if is_continued else self.opening_models
 
     @property
-    def _opening_models(self) -> frozenset[str | None]:
+    def opening_models(self) -> frozenset[str | None]:
         """Models that read the silent round by which a task may be settled."""
         rule = self.settles_by
         if rule is None:
