@@ -4,6 +4,7 @@
 // The file that stands behind this one has the data, in functions of its own:
 //   select(of)      the places of the rows to show        record(id)   one evaluation with its task, or null
 //   countText(of)   how many there are                    more()       is called when the end of the list is near
+//   hasPrompts()    whether prompts(id, run) has what was sent about a task: { calls, problem }
   const ROW = 32, AROUND = 12;
   const byId = (id) => document.getElementById(id);
 
@@ -257,7 +258,51 @@
     return parts;
   }
 
-  function turnOf(turn, before, components) {
+  // ---- what was sent, shown when it is asked for
+
+  function sentCall(call) {
+    const about = [`call ${call.call} to ${call.model}`, ...["round", "attempt", "sample", "candidate", "step"]
+      .filter((name) => call.about[name] !== undefined && (name !== "attempt" || call.about[name]))
+      .map((name) => `${name} ${call.about[name] + 1}`)];
+    for (const name of ["agent", "moment"]) if (call.about[name]) about.push(`${name} ${call.about[name]}`);
+    return [make("p", { class: "soft" }, about.join(", ")), call.problem ? make("p", { class: "failed" }, call.problem) : null,
+      call.messages.map((message) => [make("p", { class: "soft" }, message.role), words("pre", { tabindex: 0 }, message.content)])];
+  }
+
+  const UNKNOWN = "Which call this was cannot be told. All prompts stand at the end of this page.";
+
+  // A button that shows the calls which `choose` picks out of all that were made for the task in one of the runs.
+  function promptButton(title, run, choose) {
+    if (!hasPrompts()) return null;
+    const button = make("button", { type: "button", class: "link", "aria-expanded": "false" }, title), place = make("div", { class: "sent" });
+    button.addEventListener("click", async () => {
+      const isOpen = button.getAttribute("aria-expanded") === "true";
+      button.setAttribute("aria-expanded", String(!isOpen));
+      if (isOpen) return place.replaceChildren();
+      try {
+        const { calls, problem } = await prompts(state().task, run), chosen = problem ? [] : choose(calls);
+        place.replaceChildren(...(chosen.length ? chosen.flatMap((call) => sentCall(call).flat(2)).filter(Boolean)
+          : [make("p", { class: "failed" }, problem || UNKNOWN)]));
+      } catch (error) {
+        place.replaceChildren(make("p", { class: "failed" }, error.message));
+      }
+    });
+    return make("div", { class: "prompt" }, button, place);
+  }
+
+  // The calls of a part of an evaluation; those of a member begin with its place.
+  function callsOf(path, fits) {
+    const place = path.map((n) => `0.${n}.`).join("");
+    return (calls) => calls.filter((call) => call.call.startsWith(place) && fits(call.about));
+  }
+
+  const isOfTurn = (turn) => (about) => about.round === turn.round && about.agent === turn.agent && !about.moment;
+
+  const isOfJudgment = (judgment) => (about) => ["sample", "step"].every((name) => about[name] === undefined || about[name] === judgment[name]) &&
+    (about.candidate === undefined || judgment.candidates.includes(about.candidate)) &&
+    (about.labels === undefined || Object.values(about.labels).join() === judgment.candidates.join());
+
+  function turnOf(turn, before, components, of) {
     const said = make("section", { class: "turn" }, make("h5", null, turn.agent));
     if (turn.failure) said.append(make("p", { class: "failed" }, `No reply could be read: ${turn.failure.message} (${turn.failure.reason})`));
     if (turn.overall) said.append(words("p", null, turn.overall));
@@ -277,10 +322,11 @@
       said.append(folded(`${turn.invalid_replies.length} replies that could not be read`, turn.invalid_replies.map((reply) =>
         [make("p", null, `${reply.message} (${reply.reason})`), words("pre", { tabindex: 0 }, reply.text)])));
     }
+    said.append(...[promptButton("Prompt", of.run, callsOf(of.path, isOfTurn(turn)))].filter(Boolean));
     return said;
   }
 
-  function conversation(evaluation) {
+  function conversation(evaluation, of) {
     const parts = [], before = new Map(), rounds = new Map();
     for (const turn of evaluation.transcript) {
       if (!rounds.has(turn.round)) rounds.set(turn.round, []);
@@ -290,14 +336,14 @@
       const cv = evaluation.cv[round];
       parts.push(make("h4", null, `Round ${round + 1}`, cv === null || cv === undefined ? "" : make("span", { class: "soft" }, ` CV ${numeral(cv, 3)}`)));
       for (const turn of turns) {
-        parts.push(turnOf(turn, before.get(turn.agent), evaluation.components));
+        parts.push(turnOf(turn, before.get(turn.agent), evaluation.components, of));
         if (!turn.failure) before.set(turn.agent, turn);
       }
     }
     return parts;
   }
 
-  function judgmentOf(judgment) {
+  function judgmentOf(judgment, of) {
     const about = `Candidate${judgment.candidates.length > 1 ? "s" : ""} ${named(judgment.candidates)}` +
       (judgment.step === null || judgment.step === undefined ? "" : `, step ${judgment.step + 1}`) + (judgment.sample ? `, sample ${judgment.sample + 1}` : "");
     const told = [];
@@ -305,7 +351,8 @@
     if (judgment.ranking && judgment.ranking.length) told.push(`ranks ${judgment.ranking.map((j) => j + 1).join(" > ")}`);
     return make("section", { class: "turn" }, make("h5", null, about), told.length ? make("p", null, make("strong", null, told.join("; "))) : null,
       judgment.failure ? make("p", { class: "failed" }, `${judgment.failure.message} (${judgment.failure.reason})`) : null,
-      judgment.text ? words("p", null, judgment.text) : null);
+      judgment.text ? words("p", null, judgment.text) : null,
+      promptButton("Prompt", of.run, callsOf(of.path, isOfJudgment(judgment))));
   }
 
   function firstErrors(evaluation) {
@@ -340,20 +387,20 @@
     }
   }
 
-  function evaluationParts(task, evaluation, best) {
+  function evaluationParts(task, evaluation, best, of) {
     const parts = [make("h3", null, "Candidates"), make("div", { class: "cards" }, evaluation.scores.map((_, j) => candidateCard(task, evaluation, best, j)))];
     parts.push(...(settled(evaluation) || []));
     const errors = firstErrors(evaluation);
     if (errors) parts.push(errors);
-    if (evaluation.transcript.length) parts.push(make("h3", null, "Debate"), ...conversation(evaluation));
-    if (evaluation.judgments.length) parts.push(make("h3", null, "Replies of the judge"), ...evaluation.judgments.map(judgmentOf));
+    if (evaluation.transcript.length) parts.push(make("h3", null, "Debate"), ...conversation(evaluation, of));
+    if (evaluation.judgments.length) parts.push(make("h3", null, "Replies of the judge"), ...evaluation.judgments.map((each) => judgmentOf(each, of)));
     if (evaluation.failures.length) {
       parts.push(make("h3", null, "What failed"), make("ul", null, evaluation.failures.map((failure) =>
         make("li", { class: "failed" }, `${failure.agent ? failure.agent + ": " : ""}${failure.message} (${failure.reason})`))));
     }
     if (evaluation.members.length) parts.push(make("h3", null, "Made from"), membersTable(evaluation));
     evaluation.members.forEach((member, n) => {
-      parts.push(folded(memberName(evaluation, n), stopLine(member), ...evaluationParts(task, member, best)));
+      parts.push(folded(memberName(evaluation, n), stopLine(member), ...evaluationParts(task, member, best, { ...of, path: [...of.path, n] })));
     });
     if (evaluation.details && Object.keys(evaluation.details).length) {
       parts.push(folded("Further details", words("pre", { tabindex: 0 }, asText(evaluation.details))));
@@ -368,14 +415,15 @@
     return parts;
   }
 
-  function side(task, evaluation, chosen, best, verdict, between) {
-    return [verdictLine(chosen, best, verdict), stopLine(evaluation), ...between, ...evaluationParts(task, evaluation, best)];
+  function side(task, evaluation, chosen, best, verdict, between, run = 0) {
+    return [verdictLine(chosen, best, verdict), stopLine(evaluation), ...between, ...evaluationParts(task, evaluation, best, { run, path: [] }),
+      promptButton("All prompts", run, (calls) => calls)].filter(Boolean);
   }
 
   function sides({ task, evaluation, other, row }) {
     const shown = [[evaluation, row.chosen, row.verdict], [other, row.other, row.other_verdict]];
     return [...taskParts(task), make("div", { class: "sides" }, shown.map(([evaluation, chosen, verdict], run) =>
-      make("section", null, make("h3", null, runs[run]), side(task, evaluation, chosen, row.best, verdict, []))))];
+      make("section", null, make("h3", null, runs[run]), side(task, evaluation, chosen, row.best, verdict, [], run))))];
   }
 
   // A link that shows this task alone, without what narrows the list.

@@ -40,7 +40,7 @@ from debate.store.serialization import as_task, task_data
 from debate.store.shards import Shard, claim, finish, plan, undone
 from debate.store.standings import Standing, standings
 from debate.store.tables import EVALUATIONS, RUNS, TASKS, WORKERS
-from debate.store.task_journal import SqlTaskJournal, delete_evaluation
+from debate.store.task_journal import Replay, SqlTaskJournal, delete_evaluation
 from debate.store.tasks import add_task, add_tasks
 from debate.store.workers import Others, Worker, WorkerState, plain_usage, read_usage, worker_states
 from debate.types import Task, Usage
@@ -308,6 +308,14 @@ class StoredRun:
         """Id, plain data, and the evaluation's JSON of every evaluated task, in order; quicker than `results`."""
         for row, _ in self._each(_under(None), lambda _, rows: rows):
             yield row.task_id, row.data, row.evaluation
+
+    def replays(self, task_id: str | None = None) -> Iterator[tuple[Task, str, Replay]]:
+        """Every evaluated task, its evaluation's JSON, and its record, to be sent to a fresh flow; or one alone."""
+        which = _under(None) if task_id is None else _under(None) & (TASKS.c.task_id == task_id)
+        for row, kept in self._each(which, lambda connection, rows: self._kept(connection, rows, "")):
+            with self._database.faults_in_words():
+                task = as_task(row.task_id, row.data)
+            yield task, row.evaluation, Replay(kept)
 
     def has_answers(self) -> bool:
         """Whether a model's reply or an evaluation is recorded."""

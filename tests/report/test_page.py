@@ -75,6 +75,26 @@ def test_filters_search_and_order_narrow_the_table_and_stand_in_the_address(brow
         assert rows(page) == ["t10"]
 
 
+def test_prompts_stand_in_the_file_where_it_was_made_with_them(browser: Any, report: Path, tmp_path: Path) -> None:
+    with opened(browser, report) as page:
+        page.goto(f"{report.as_uri()}#t=t3")
+        page.wait_for_selector("#detail h2")
+        assert page.get_by_role("button", name="Prompt").count() == 0
+    file, hostile = tmp_path / "prompts.html", [{**task, "x": f"{HOSTILE} {n}"} for n, task in enumerate(tasks(105))]
+    write_report(debated(tmp_path / "run", hostile, candidate_order="balanced"), file, prompts=True)
+    with opened(browser, file) as page:
+        page.goto(f"{file.as_uri()}#t=t103")
+        page.reload()
+        page.wait_for_selector("#detail h2")
+        page.get_by_text("candidates shown in the order", exact=False).last.click()
+        turn = page.locator("details[open] section.turn").first
+        turn.get_by_role("button", name="Prompt").click()
+        turn.locator(".sent pre").nth(1).wait_for()
+        assert f"{HOSTILE} 103" in turn.locator(".sent pre").nth(1).inner_text()
+        assert turn.locator(".sent > p").first.inner_text().startswith("call 0.1.")
+        assert page.title() != "taken"
+
+
 def test_the_keyboard_alone_reaches_list_filter_and_debate(browser: Any, report: Path) -> None:
     with opened(browser, report) as page:
         page.get_by_label("Search").focus()
