@@ -216,10 +216,18 @@ def test_the_memo_keeps_what_was_asked_for_last() -> None:
 
 
 def test_without_a_memo_only_those_who_ask_meanwhile_share() -> None:
-    script = Counting(one)
+    all_asked = threading.Event()
+
+    async def late(call: Call) -> str:
+        await asyncio.to_thread(all_asked.wait, 30)
+        return "1"
+
+    script = Counting(late)
     with Engine(Scripted(script.answer)) as engine:
         judge = Judge(engine, asks(1), memo=0)
-        judge.many(tasks(1) * 4)
+        futures = [judge.submit(task) for task in tasks(1) * 4]
+        all_asked.set()
+        assert [future.result().score() for future in futures] == [0.505] * 4
         judge.many(tasks(1))
     assert script.calls == 2
 
