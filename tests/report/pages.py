@@ -47,9 +47,9 @@ def _two_rounds(settings: dict[str, Any]) -> dict[str, Any]:
     return {"rounds": 2} | settings
 
 
-def evaluated(folder: Path, evaluator: Evaluator) -> JudgedRun:
+def evaluated(folder: Path, evaluator: Evaluator, given: list[dict[str, Any]] | None = None) -> JudgedRun:
     """A run of another evaluator."""
-    return _elsewhere(folder, tasks(4), evaluator)
+    return _elsewhere(folder, given or tasks(4), evaluator)
 
 
 def _elsewhere(*arguments: Any) -> JudgedRun:
