@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from debate.notebook.cards import html_of
-from tests.report.pages import HOSTILE, debated, tasks
+from tests.report.pages import HOSTILE, debated, noted, tasks
 
 COLORS = {"light": ("white", "black"), "dark": ("#111", "#eee")}
 """Background and letters of a notebook's themes."""
@@ -43,8 +43,8 @@ def card(tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_headers_and_numbers_stay_whole_in_both_themes(browser: Any, card: str, theme: str, width: int) -> None:
     page = browser.new_page(viewport={"width": width, "height": 800}, color_scheme=theme, offline=True)
     asked, said = list[str](), list[str]()
-    page.on("request", lambda request: asked.append(request.url))
-    page.on("console", lambda message: said.append(message.text))
+    page.on("request", noted(asked, "url"))
+    page.on("console", noted(said, "text"))
     background, letters = COLORS[theme]
     page.set_content(f"<body style='background:{background};color:{letters}'>{card}")
     assert "completeness" in page.locator(".heat").first.inner_text()
