@@ -206,7 +206,7 @@
     const spread = means.length < 2 ? null : low === high ? `each agent ${low}` : `agents from ${low} to ${high}`;
     const score = evaluation.scores[j];
     const told = [score === null ? "not scored" : `score ${numeral(score)}`];
-    if (evaluation.statuses && evaluation.statuses[j]) told.push(evaluation.statuses[j]);
+    if (evaluation.statuses && evaluation.statuses[j] && evaluation.statuses[j] !== "ok") told.push(evaluation.statuses[j]);
     if (score !== null) told.push(`probability ${numeral(evaluation.probabilities[j])}`);
     if (spread) told.push(spread);
     return make("div", { class: isChosen ? "card chosen" : "card" },
@@ -358,14 +358,17 @@
   function firstErrors(evaluation) {
     const found = evaluation.details && evaluation.details.first_error;
     if (!Array.isArray(found)) return null;
-    return make("p", null, found.map((step, j) => `Candidate ${j + 1}: ${step === null ? "no wrong step found" : `step ${step + 1} is the first wrong one`}`).join("; "));
+    const told = (step) => (step === null ? "its steps were not all judged" : step < 0 ? "no wrong step found" : `step ${step + 1} is the first wrong one`);
+    return make("ul", null, found.map((step, j) => make("li", null, `Candidate ${j + 1}: ${told(step)}`)));
   }
 
   // A member's name in its panel, or the order in which it showed the candidates.
   function memberName(evaluation, n) {
-    const member = evaluation.members[n], named = Object.entries((evaluation.details || {}).members || {}).find(([, place]) => place === n);
-    const turn = member.transcript[0];
+    const member = evaluation.members[n], details = evaluation.details || {}, turn = member.transcript[0];
+    const named = Object.entries(details.members || {}).find(([, place]) => place === n);
     if (named) return `${named[0]} (${member.evaluator})`;
+    const judges = Array.isArray(details.judgements) ? [...new Set(details.judgements.map((each) => each.judge))] : [];
+    if (judges.length === evaluation.members.length) return `${judges[n]} (${member.evaluator})`;
     return turn ? `${member.evaluator}, candidates shown in the order ${Object.values(turn.labels).map((j) => j + 1).join(", ")}` : `${member.evaluator} ${n + 1}`;
   }
 
@@ -374,8 +377,8 @@
     const rows = evaluation.members.map((member, n) => make("tr", null, make("th", { scope: "row" }, memberName(evaluation, n)),
       make("td", null, member.selected === null ? "-" : named(member.tied.length ? member.tied : [member.selected])),
       member.scores.map((score) => make("td", { class: "heat " + heatOf(score, member.scale) }, numeral(score))),
-      make("td", { class: member.status }, member.status === "ok" ? member.stop_reason || "" : member.error || member.status)));
-    return make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "members" }, make("table", { class: "scores" },
+      make("td", { class: member.status }, member.status === "ok" ? STOPPED[member.stop_reason] || member.stop_reason || "" : member.error || member.status)));
+    return make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "members" }, make("table", { class: "scores members" },
       make("thead", null, make("tr", null, titles.map((title) => make("th", { scope: "col" }, title)))), make("tbody", null, rows)));
   }
 

@@ -23,16 +23,11 @@ from debate.jobs.run import Run
 from debate.report.serving import ViewServer
 from debate.store import Store
 from debate.testing import SilentListener, reply_for
-from tests.report.pages import HOSTILE, TEXTS, debated, tasks
+from tests.report.pages import HOSTILE, TEXTS, debated, noted, tasks
 from tests.report.test_view import served
 from tests.required import required_module
 
 READY = "html[data-ready]"
-
-
-def noted(told: list[str], key: str) -> Callable[[Any], None]:
-    """Adds an attribute of what it is called with."""
-    return lambda event: told.append(str(getattr(event, key)))
 
 
 @contextmanager
