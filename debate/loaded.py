@@ -20,8 +20,10 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
+    from debate.evaluators.base import Evaluator
     from debate.export.writer import Results, Row
     from debate.jobs.run_directory import RunDirectory
+    from debate.jobs.sent import Sent
     from debate.meta_evaluation.compare import Comparison
     from debate.meta_evaluation.judged import JudgedRun
     from debate.meta_evaluation.models import ModelRanking
@@ -122,6 +124,20 @@ class LoadedRun(Displayed):
             InputError: when the run has no evaluation of it.
         """
         return self._found(task_id)[0]
+
+    def prompts(self, task_id: str, evaluator: Evaluator | None = None) -> list[Sent]:
+        """What the models were sent about one task, in the order of the calls; see `debate.jobs.sent`.
+
+        evaluator: the run's own; None makes it from what the run has recorded.
+
+        Raises:
+            ConfigError: when the evaluator cannot be made again; the message says why.
+        """
+        from debate.jobs.sent import Prompts
+
+        with self.directory.open_store() as store:
+            record = store.read(self.directory.name)
+            return Prompts(record, self.directory.identity, evaluator).of_task(task_id)
 
     def evaluations(self) -> Evaluations:
         """All evaluations, in the order of the tasks. They are read at once: a large run needs as much memory."""

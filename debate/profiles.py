@@ -6,7 +6,7 @@ import json
 import os
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -20,7 +20,7 @@ from debate.errors import ProfileError
 from debate.flow import MemorySettings
 from debate.tasks.components import DEFAULT_COMPONENTS, Component, Name, Text, check_together, check_types, check_unique
 from debate.types import FloatArray, Sampling
-from debate.yaml_files import Checked, as_input_error, read_yaml
+from debate.yaml_files import Checked, Located, as_input_error, read_yaml
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +131,19 @@ def _read_profile(path: str | Path) -> Profile:
     data = _normalized(located.data)
     if isinstance(data, dict):
         data = {"name": located.file.stem, **cast("dict[str, Any]", data)}
+    return _checked_profile(data, located)
+
+
+def profile_of(data: Mapping[str, Any]) -> Profile:
+    """The profile that plain data describe, with the keys of a profile's file and a `name`.
+
+    Raises:
+        ProfileError: naming the key that cannot be read.
+    """
+    return _checked_profile(data, Located(data, {}, Path("the profile")))
+
+
+def _checked_profile(data: Any, located: Located) -> Profile:
     try:
         return TypeAdapter(Annotated[Profile, Checked]).validate_json(json.dumps(data), strict=True)
     except ValidationError as found:

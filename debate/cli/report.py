@@ -20,6 +20,7 @@ Links = dict["str | tuple[str, str]", "Link | None"]
 """What stands in place of a text, or of a text under a header of a table; None for what is left out."""
 _LABELS = "Labels by `task_id`, in place of those in the tasks' metadata."
 _ONLY = "Put only the tasks into the file that this filter shows, such as wrong or tied; once or several times."
+_PROMPTS = "Put what the models were sent into the file, too: the prompts, made again from the run's record."
 
 
 def report(
@@ -28,6 +29,7 @@ def report(
     labels: Annotated[Path | None, typer.Option(help=_LABELS)] = None,
     by: Annotated[str | None, typer.Option(help="Figures also for each value of this key of the metadata.")] = None,
     only: Annotated[list[str] | None, typer.Option(help=_ONLY, metavar="FILTER")] = None,
+    prompts: Annotated[bool, typer.Option("--prompts", help=_PROMPTS)] = False,
     out: Annotated[Path | None, typer.Option(help="The file; report.html in the run's folder by default.")] = None,
 ) -> None:
     """Write a run as one HTML file: figures, a table of all tasks to search and filter, and every debate.
@@ -45,7 +47,7 @@ def report(
     first, second = read_run(run, labels), None if other is None else read_run(other, labels)
     file = out or run / "report.html"
     sections = tuple(sections_of(*_page(first, second, by)))
-    written = write_report(first, file, sections, only=only or (), other=second, cost=_cost(run))
+    written = write_report(first, file, sections, only=only or (), other=second, cost=_cost(run), prompts=prompts)
     say(f"{file}: {written.evaluations:,} evaluations, {written.size / 2**20:.1f} MiB")
     if written.is_large:
         say("A browser takes long to open so large a file: --only FILTER keeps some of the tasks.")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from debate.jobs.run_directory import RunDirectory
     from debate.store import Store
 
 _PLACE = "A run's folder, or a store: a SQLite file, or postgresql://USER@HOST/NAME."
@@ -43,9 +44,10 @@ def view(
     from debate.report.serving import ViewServer
     from debate.report.view import Viewer
 
-    open_store, first = _opened(place)
+    open_store, run = _opened(place)
+    first, identity = (None, None) if run is None else (run.name, run.identity)
     signal.signal(signal.SIGTERM, as_interrupt)
-    with Viewer(open_store, first) as viewer, ViewServer(viewer, host, port) as server:
+    with Viewer(open_store, first, identity) as viewer, ViewServer(viewer, host, port) as server:
         say(server.url)
         say("Ctrl-C ends it")
         if browser and _has_screen():
@@ -54,7 +56,7 @@ def view(
             server.serve_forever()
 
 
-def _opened(place: str) -> tuple[Callable[[], Store], str | None]:
+def _opened(place: str) -> tuple[Callable[[], Store], RunDirectory | None]:
     """What opens the store, and the run to show first."""
     from debate.jobs.run_directory import RunDirectory
     from debate.store import Store
@@ -62,7 +64,7 @@ def _opened(place: str) -> tuple[Callable[[], Store], str | None]:
     if "://" in place or Path(place).is_file():
         return partial(Store, place, read_only=True), None
     run = RunDirectory.existing(Path(place))
-    return partial(run.open_store, read_only=True), run.name
+    return partial(run.open_store, read_only=True), run
 
 
 def _has_screen() -> bool:

@@ -54,7 +54,7 @@ class Debated:
             record = store.read(run.name)
             for task_id, task, evaluation in record.result_data():
                 tasks.append(as_task(task_id, task))
-                rounds_of[task_id] = _rounds(json.loads(evaluation))
+                rounds_of[task_id] = rounds_taken(json.loads(evaluation))
             n_tasks = record.n_tasks()
         if not tasks:
             hint = f"`debate resume {run.path}` goes on with the run"
@@ -80,6 +80,6 @@ class Debated:
         return digest([task.id for task in self.tasks])
 
 
-def _rounds(evaluation: Mapping[str, Any]) -> tuple[int, ...]:
+def rounds_taken(evaluation: Mapping[str, Any]) -> tuple[int, ...]:
     """The rounds of a debate, or of both debates that a balanced one was made from."""
     return tuple(each["rounds_run"] for each in evaluation["members"]) or (evaluation["rounds_run"],)

@@ -17,7 +17,7 @@ _STYLE = """
 .debate-eval{font-size:13px;line-height:1.45;max-width:72em;overflow-x:auto}
 .debate-eval table{border-collapse:collapse;margin:.4em 0;font-size:12px}
 .debate-eval :is(th,td){padding:.15em .6em;border-bottom:1px solid rgba(128,128,128,.3);text-align:left;\
-vertical-align:top;color:inherit;background:none;max-width:36em;overflow-wrap:anywhere;white-space:normal}
+vertical-align:top;color:inherit;background:none;max-width:36em;overflow-wrap:break-word;white-space:normal}
 .debate-eval th{font-weight:600}
 .debate-eval .n{text-align:right;font-variant-numeric:tabular-nums}
 .debate-eval .heat{display:inline-table;margin-right:1.5em}

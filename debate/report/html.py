@@ -13,9 +13,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from importlib.resources import files
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, TextIO, TypeVar
 from urllib.parse import urlencode
 
 import numpy as np
@@ -24,6 +24,7 @@ from markupsafe import Markup
 
 from debate.errors import ConfigError, InputError
 from debate.files import atomic_write, json_text, valid_unicode
+from debate.jobs.sent import Prompts
 from debate.meta_evaluation.judged import JudgedRun
 from debate.report import charts
 from debate.report.packing import inert_json, inert_script
@@ -127,6 +128,7 @@ def write_report(
     only: Sequence[str] = (),
     other: JudgedRun | None = None,
     cost: str = "",
+    prompts: bool = False,
 ) -> Written:
     """Write a run as one HTML file. The same run gives the same bytes.
 
@@ -137,9 +139,10 @@ def write_report(
         only: names of `FILTERS`; the file then holds the tasks alone that one of them shows. Figures are of all tasks.
         other: a second run, whose evaluations stand beside those of the first; tasks that both were asked are shown.
         cost: what the run cost, in words; empty where that is not known.
+        prompts: put what was sent to the models into the file, too.
 
     Raises:
-        ConfigError: for a filter that is not known.
+        ConfigError: for a filter that is not known, or where prompts cannot be made again; see `debate.jobs.sent`.
         InputError: when no task is in both runs.
         StoreError: as `RunDirectory.open_store`.
     """
@@ -153,11 +156,19 @@ def write_report(
     with ExitStack() as opened:
         out = opened.enter_context(opened.enter_context(atomic_write(file)).open("w", encoding="utf-8"))
         records = [opened.enter_context(each.directory.open_store()).read(each.directory.name) for each in runs]
+        sent = (
+            [Prompts(record, each.directory.identity) for record, each in zip(records, runs, strict=True)]
+            if prompts
+            else []
+        )
         facts = facts_of(run.identity, records[0].totals(), records[0], cost)
         before, after = _page(runs, rows, sections, facts).split(_DETAILS)
         out.write(before)
-        texts = _write_blocks(out, records, [row.task.task_id for row in kept])
-        index = {"columns": columns(kept, texts), "block": BLOCK, "filters": _filters(rows)}
+        ids = [row.task.task_id for row in kept]
+        texts = _write_blocks(out, records, ids)
+        if sent:
+            _write_prompts(out, sent, ids)
+        index = {"columns": columns(kept, texts), "block": BLOCK, "filters": _filters(rows), "prompts": prompts}
         out.write(inert_script("index", index | {"runs": list(map(_title, runs))}))
         out.write(after)
     return Written(len(kept), file.stat().st_size)
@@ -178,7 +189,7 @@ def _write_blocks(out: TextIO, records: Sequence[StoredRun], ids: Sequence[str])
     ids: in the order in which the first run has them.
     """
     texts, block, n_blocks = list[str](), list[str](), 0
-    first, *others = [_of_ids(record, ids) for record in records]
+    first, *others = [_of_ids(record.result_data(), ids) for record in records]
     for _, task, data in first:
         texts.append(excerpt(task["x"]))
         other = "".join(f',"other":{next(each)[2]}' for each in others)
@@ -191,15 +202,28 @@ def _write_blocks(out: TextIO, records: Sequence[StoredRun], ids: Sequence[str])
     return texts
 
 
-def _of_ids(record: StoredRun, ids: Sequence[str]) -> Iterator[tuple[str, dict[str, Any], str]]:
-    """The recorded results of these tasks, in this order; what comes earlier than it is asked for is kept meanwhile."""
-    left, early = iter(record.result_data()), dict[str, tuple[str, dict[str, Any], str]]()
-    wanted = set(ids)
+def _write_prompts(out: TextIO, sent: Sequence[Prompts], ids: Sequence[str]) -> None:
+    """Write what was sent about these tasks, in blocks of as many: for each task a list for each run."""
+    of_runs = zip(*(_of_ids(each.of_all(), ids) for each in sent), strict=True)
+    for n in range(-(-len(ids) // BLOCK)):
+        block = [[[each.to_dict() for each in found] for _, found in task] for task in islice(of_runs, BLOCK)]
+        out.write(inert_script(f"p{n}", block))
+
+
+_Of = TypeVar("_Of", bound=tuple[Any, ...])
+
+
+def _of_ids(found: Iterator[_Of], ids: Sequence[str]) -> Iterator[_Of]:
+    """What was found of these tasks, in this order; what comes earlier than it is asked for is kept meanwhile.
+
+    found: begins with the id of a task each.
+    """
+    early, wanted = dict[str, _Of](), set(ids)
     for task_id in ids:
         while task_id not in early:
-            found = next(left)
-            if found[0] in wanted:
-                early[found[0]] = found
+            following = next(found)
+            if following[0] in wanted:
+                early[following[0]] = following
         yield early.pop(task_id)
 
 

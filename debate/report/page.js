@@ -4,6 +4,7 @@
 // The file that stands behind this one has the data, in functions of its own:
 //   select(of)      the places of the rows to show        record(id)   one evaluation with its task, or null
 //   countText(of)   how many there are                    more()       is called when the end of the list is near
+//   hasPrompts()    whether prompts(id, run) has what was sent about a task: { calls, problem }
   const ROW = 32, AROUND = 12;
   const byId = (id) => document.getElementById(id);
 
@@ -149,7 +150,7 @@
 
   // ---- one evaluation
 
-  const STOPPED = { converged: "the agents agree", stop_rule: "its stop rule holds", max_rounds: "all rounds were taken",
+  const STOPPED = { settled: "a silent round left no doubt", silent: "only a silent round was asked for", converged: "the agents agree", stop_rule: "its stop rule holds", max_rounds: "all rounds were taken",
     abstained: "every agent abstained", failed: "it failed", token_budget: "its tokens were used up",
     time_budget: "its time was used up" };
 
@@ -179,9 +180,14 @@
     return make("p", { class: "soft" }, told.join("; "));
   }
 
+  // The scores by round, agent, candidate and component; of a task that was settled without a debate, the silent round.
+  const tensorOf = (evaluation) => evaluation.tensor
+    || (["settled", "silent"].includes(evaluation.stop_reason) && evaluation.before ? [evaluation.before.map((read) => read.scores)] : null);
+  const roundName = (evaluation, r) => evaluation.tensor ? `Round ${r + 1}` : "Silent round";
+
   // The mean score of each agent in the last round, for one candidate.
   function agentMeans(evaluation, j) {
-    const tensor = evaluation.tensor;
+    const tensor = tensorOf(evaluation);
     if (!tensor || !tensor.length) return [];
     return tensor[tensor.length - 1].map((agent) => {
       const scored = agent[j].filter((value) => value !== null);
@@ -200,7 +206,7 @@
     const spread = means.length < 2 ? null : low === high ? `each agent ${low}` : `agents from ${low} to ${high}`;
     const score = evaluation.scores[j];
     const told = [score === null ? "not scored" : `score ${numeral(score)}`];
-    if (evaluation.statuses && evaluation.statuses[j]) told.push(evaluation.statuses[j]);
+    if (evaluation.statuses && evaluation.statuses[j] && evaluation.statuses[j] !== "ok") told.push(evaluation.statuses[j]);
     if (score !== null) told.push(`probability ${numeral(evaluation.probabilities[j])}`);
     if (spread) told.push(spread);
     return make("div", { class: isChosen ? "card chosen" : "card" },
@@ -210,10 +216,10 @@
   }
 
   function heatMap(evaluation, j) {
-    const tensor = evaluation.tensor, components = evaluation.components;
+    const tensor = tensorOf(evaluation), components = evaluation.components;
     if (!tensor || !tensor.length || !components.length) return null;
     const bodies = tensor.map((round, r) => make("tbody", null,
-      make("tr", null, make("th", { scope: "rowgroup", colspan: components.length + 1 }, `Round ${r + 1}`)),
+      make("tr", null, make("th", { scope: "rowgroup", colspan: components.length + 1 }, roundName(evaluation, r))),
       round.map((agent, i) => make("tr", null, make("th", { scope: "row" }, evaluation.agents[i]),
         agent[j].map((value) => make("td", { class: "heat " + heatOf(value, evaluation.scale) }, plain(value)))))));
     const head = make("tr", null, make("th", { scope: "col" }, "agent"), components.map((name) => make("th", { scope: "col" }, name)));
@@ -252,7 +258,51 @@
     return parts;
   }
 
-  function turnOf(turn, before, components) {
+  // ---- what was sent, shown when it is asked for
+
+  function sentCall(call) {
+    const about = [`call ${call.call} to ${call.model}`, ...["round", "attempt", "sample", "candidate", "step"]
+      .filter((name) => call.about[name] !== undefined && (name !== "attempt" || call.about[name]))
+      .map((name) => `${name} ${call.about[name] + 1}`)];
+    for (const name of ["agent", "moment"]) if (call.about[name]) about.push(`${name} ${call.about[name]}`);
+    return [make("p", { class: "soft" }, about.join(", ")), call.problem ? make("p", { class: "failed" }, call.problem) : null,
+      call.messages.map((message) => [make("p", { class: "soft" }, message.role), words("pre", { tabindex: 0 }, message.content)])];
+  }
+
+  const UNKNOWN = "Which call this was cannot be told. All prompts stand at the end of this page.";
+
+  // A button that shows the calls which `choose` picks out of all that were made for the task in one of the runs.
+  function promptButton(title, run, choose) {
+    if (!hasPrompts()) return null;
+    const button = make("button", { type: "button", class: "link", "aria-expanded": "false" }, title), place = make("div", { class: "sent" });
+    button.addEventListener("click", async () => {
+      const isOpen = button.getAttribute("aria-expanded") === "true";
+      button.setAttribute("aria-expanded", String(!isOpen));
+      if (isOpen) return place.replaceChildren();
+      try {
+        const { calls, problem } = await prompts(state().task, run), chosen = problem ? [] : choose(calls);
+        place.replaceChildren(...(chosen.length ? chosen.flatMap((call) => sentCall(call).flat(2)).filter(Boolean)
+          : [make("p", { class: "failed" }, problem || UNKNOWN)]));
+      } catch (error) {
+        place.replaceChildren(make("p", { class: "failed" }, error.message));
+      }
+    });
+    return make("div", { class: "prompt" }, button, place);
+  }
+
+  // The calls of a part of an evaluation; those of a member begin with its place.
+  function callsOf(path, fits) {
+    const place = path.map((n) => `0.${n}.`).join("");
+    return (calls) => calls.filter((call) => call.call.startsWith(place) && fits(call.about));
+  }
+
+  const isOfTurn = (turn) => (about) => about.round === turn.round && about.agent === turn.agent && !about.moment;
+
+  const isOfJudgment = (judgment) => (about) => ["sample", "step"].every((name) => about[name] === undefined || about[name] === judgment[name]) &&
+    (about.candidate === undefined || judgment.candidates.includes(about.candidate)) &&
+    (about.labels === undefined || Object.values(about.labels).join() === judgment.candidates.join());
+
+  function turnOf(turn, before, components, of) {
     const said = make("section", { class: "turn" }, make("h5", null, turn.agent));
     if (turn.failure) said.append(make("p", { class: "failed" }, `No reply could be read: ${turn.failure.message} (${turn.failure.reason})`));
     if (turn.overall) said.append(words("p", null, turn.overall));
@@ -272,10 +322,11 @@
       said.append(folded(`${turn.invalid_replies.length} replies that could not be read`, turn.invalid_replies.map((reply) =>
         [make("p", null, `${reply.message} (${reply.reason})`), words("pre", { tabindex: 0 }, reply.text)])));
     }
+    said.append(...[promptButton("Prompt", of.run, callsOf(of.path, isOfTurn(turn)))].filter(Boolean));
     return said;
   }
 
-  function conversation(evaluation) {
+  function conversation(evaluation, of) {
     const parts = [], before = new Map(), rounds = new Map();
     for (const turn of evaluation.transcript) {
       if (!rounds.has(turn.round)) rounds.set(turn.round, []);
@@ -285,14 +336,14 @@
       const cv = evaluation.cv[round];
       parts.push(make("h4", null, `Round ${round + 1}`, cv === null || cv === undefined ? "" : make("span", { class: "soft" }, ` CV ${numeral(cv, 3)}`)));
       for (const turn of turns) {
-        parts.push(turnOf(turn, before.get(turn.agent), evaluation.components));
+        parts.push(turnOf(turn, before.get(turn.agent), evaluation.components, of));
         if (!turn.failure) before.set(turn.agent, turn);
       }
     }
     return parts;
   }
 
-  function judgmentOf(judgment) {
+  function judgmentOf(judgment, of) {
     const about = `Candidate${judgment.candidates.length > 1 ? "s" : ""} ${named(judgment.candidates)}` +
       (judgment.step === null || judgment.step === undefined ? "" : `, step ${judgment.step + 1}`) + (judgment.sample ? `, sample ${judgment.sample + 1}` : "");
     const told = [];
@@ -300,20 +351,24 @@
     if (judgment.ranking && judgment.ranking.length) told.push(`ranks ${judgment.ranking.map((j) => j + 1).join(" > ")}`);
     return make("section", { class: "turn" }, make("h5", null, about), told.length ? make("p", null, make("strong", null, told.join("; "))) : null,
       judgment.failure ? make("p", { class: "failed" }, `${judgment.failure.message} (${judgment.failure.reason})`) : null,
-      judgment.text ? words("p", null, judgment.text) : null);
+      judgment.text ? words("p", null, judgment.text) : null,
+      promptButton("Prompt", of.run, callsOf(of.path, isOfJudgment(judgment))));
   }
 
   function firstErrors(evaluation) {
     const found = evaluation.details && evaluation.details.first_error;
     if (!Array.isArray(found)) return null;
-    return make("p", null, found.map((step, j) => `Candidate ${j + 1}: ${step === null ? "no wrong step found" : `step ${step + 1} is the first wrong one`}`).join("; "));
+    const told = (step) => (step === null ? "its steps were not all judged" : step < 0 ? "no wrong step found" : `step ${step + 1} is the first wrong one`);
+    return make("ul", null, found.map((step, j) => make("li", null, `Candidate ${j + 1}: ${told(step)}`)));
   }
 
   // A member's name in its panel, or the order in which it showed the candidates.
   function memberName(evaluation, n) {
-    const member = evaluation.members[n], named = Object.entries((evaluation.details || {}).members || {}).find(([, place]) => place === n);
-    const turn = member.transcript[0];
+    const member = evaluation.members[n], details = evaluation.details || {}, turn = member.transcript[0];
+    const named = Object.entries(details.members || {}).find(([, place]) => place === n);
     if (named) return `${named[0]} (${member.evaluator})`;
+    const judges = Array.isArray(details.judgements) ? [...new Set(details.judgements.map((each) => each.judge))] : [];
+    if (judges.length === evaluation.members.length) return `${judges[n]} (${member.evaluator})`;
     return turn ? `${member.evaluator}, candidates shown in the order ${Object.values(turn.labels).map((j) => j + 1).join(", ")}` : `${member.evaluator} ${n + 1}`;
   }
 
@@ -322,8 +377,8 @@
     const rows = evaluation.members.map((member, n) => make("tr", null, make("th", { scope: "row" }, memberName(evaluation, n)),
       make("td", null, member.selected === null ? "-" : named(member.tied.length ? member.tied : [member.selected])),
       member.scores.map((score) => make("td", { class: "heat " + heatOf(score, member.scale) }, numeral(score))),
-      make("td", { class: member.status }, member.status === "ok" ? member.stop_reason || "" : member.error || member.status)));
-    return make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "members" }, make("table", { class: "scores" },
+      make("td", { class: member.status }, member.status === "ok" ? STOPPED[member.stop_reason] || member.stop_reason || "" : member.error || member.status)));
+    return make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "members" }, make("table", { class: "scores members" },
       make("thead", null, make("tr", null, titles.map((title) => make("th", { scope: "col" }, title)))), make("tbody", null, rows)));
   }
 
@@ -335,20 +390,20 @@
     }
   }
 
-  function evaluationParts(task, evaluation, best) {
+  function evaluationParts(task, evaluation, best, of) {
     const parts = [make("h3", null, "Candidates"), make("div", { class: "cards" }, evaluation.scores.map((_, j) => candidateCard(task, evaluation, best, j)))];
     parts.push(...(settled(evaluation) || []));
     const errors = firstErrors(evaluation);
     if (errors) parts.push(errors);
-    if (evaluation.transcript.length) parts.push(make("h3", null, "Debate"), ...conversation(evaluation));
-    if (evaluation.judgments.length) parts.push(make("h3", null, "Replies of the judge"), ...evaluation.judgments.map(judgmentOf));
+    if (evaluation.transcript.length) parts.push(make("h3", null, "Debate"), ...conversation(evaluation, of));
+    if (evaluation.judgments.length) parts.push(make("h3", null, "Replies of the judge"), ...evaluation.judgments.map((each) => judgmentOf(each, of)));
     if (evaluation.failures.length) {
       parts.push(make("h3", null, "What failed"), make("ul", null, evaluation.failures.map((failure) =>
         make("li", { class: "failed" }, `${failure.agent ? failure.agent + ": " : ""}${failure.message} (${failure.reason})`))));
     }
     if (evaluation.members.length) parts.push(make("h3", null, "Made from"), membersTable(evaluation));
     evaluation.members.forEach((member, n) => {
-      parts.push(folded(memberName(evaluation, n), stopLine(member), ...evaluationParts(task, member, best)));
+      parts.push(folded(memberName(evaluation, n), stopLine(member), ...evaluationParts(task, member, best, { ...of, path: [...of.path, n] })));
     });
     if (evaluation.details && Object.keys(evaluation.details).length) {
       parts.push(folded("Further details", words("pre", { tabindex: 0 }, asText(evaluation.details))));
@@ -363,14 +418,15 @@
     return parts;
   }
 
-  function side(task, evaluation, chosen, best, verdict, between) {
-    return [verdictLine(chosen, best, verdict), stopLine(evaluation), ...between, ...evaluationParts(task, evaluation, best)];
+  function side(task, evaluation, chosen, best, verdict, between, run = 0) {
+    return [verdictLine(chosen, best, verdict), stopLine(evaluation), ...between, ...evaluationParts(task, evaluation, best, { run, path: [] }),
+      promptButton("All prompts", run, (calls) => calls)].filter(Boolean);
   }
 
   function sides({ task, evaluation, other, row }) {
     const shown = [[evaluation, row.chosen, row.verdict], [other, row.other, row.other_verdict]];
     return [...taskParts(task), make("div", { class: "sides" }, shown.map(([evaluation, chosen, verdict], run) =>
-      make("section", null, make("h3", null, runs[run]), side(task, evaluation, chosen, row.best, verdict, []))))];
+      make("section", null, make("h3", null, runs[run]), side(task, evaluation, chosen, row.best, verdict, [], run))))];
   }
 
   // A link that shows this task alone, without what narrows the list.

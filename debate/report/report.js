@@ -25,6 +25,15 @@
     return { ...blocks.get(id)[n % blockSize], row };
   }
 
+  // Those of a run's calls, where the file was made with them; see `--prompts`.
+  let isWithPrompts = false;
+  const hasPrompts = () => isWithPrompts;
+
+  async function prompts(taskId, run) {
+    const n = places.get(taskId), found = await unpack("p" + Math.floor(n / blockSize));
+    return { calls: found[n % blockSize][run], problem: "" };
+  }
+
   function select(of) {
     const words = of.search.toLowerCase(), wanted = filters.filter((each) => of.filters.has(each.name));
     const bits = wanted.reduce((mask, each) => mask | (1 << filters.indexOf(each)), 0);
@@ -70,7 +79,7 @@
 
   async function begin() {
     const index = await source.index();
-    ({ columns, filters, runs, block: blockSize } = index);
+    ({ columns, filters, runs, block: blockSize, prompts: isWithPrompts } = index);
     size = columns.id.length;
     columns.id.forEach((id, n) => places.set(id, n));
     lower = columns.id.map((id, n) => (id + " " + columns.text[n]).toLowerCase());

@@ -28,6 +28,9 @@
     }
   }
 
+  const hasPrompts = () => true;
+  const prompts = (taskId) => get("prompts", { run: runOf(state()), task: taskId });
+
   // What the list is asked for; an answer to another question comes too late.
   function question(of) {
     const asked = { run: runOf(of), f: [...of.filters].join(","), q: of.search };

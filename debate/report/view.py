@@ -17,8 +17,9 @@ from typing import Any, Self
 from jinja2 import DictLoader, Environment, StrictUndefined
 from markupsafe import Markup
 
-from debate.errors import InputError
+from debate.errors import ConfigError, InputError
 from debate.files import json_text
+from debate.jobs.sent import Prompts
 from debate.meta_evaluation.judged import as_judged
 from debate.report.html import excerpt, facts_of, policy, script_of, static
 from debate.report.rows import FILTERS, Indexed, columns
@@ -40,20 +41,24 @@ class Viewer:
     Args:
         open_store: opens the store to look at, read-only; it is called twice.
         first: name of the run that is shown first; None is the newest.
+        identity: that run's, as its folder has it, which says more than the store; None without a folder.
     """
 
-    def __init__(self, open_store: Callable[[], Store], first: str | None = None) -> None:
+    def __init__(
+        self, open_store: Callable[[], Store], first: str | None = None, identity: Mapping[str, Any] | None = None
+    ) -> None:
         self._opened = ExitStack()
         with ExitStack() as opened:
             self._pages, self._figures = (opened.enter_context(open_store()) for _ in range(2))
             self._opened = opened.pop_all()
-        self._first = first
+        self._first, self._identity = first, identity
         self._kept: dict[tuple[str, str], _Kept] = {}
         self._lock = threading.Lock()
         self.answers: Mapping[str, Callable[[Query], str]] = {
             "runs": self.runs,
             "rows": self.rows,
             "one": self.one,
+            "prompts": self.prompts,
             "progress": self.progress,
             "figures": self.figures,
         }
@@ -104,6 +109,20 @@ class Viewer:
             raise InputError(f"there is no evaluation of the task {name!r}")
         row = {key: values[0] for key, values in _columns([found]).items()}
         return f'{{"task": {json_text(found.task)}, "row": {json_text(row)}, "evaluation": {found.evaluation}}}'
+
+    def prompts(self, query: Query) -> str:
+        """What was sent to the models about one task, or why that cannot be shown.
+
+        Raises:
+            InputError: when the run is not there.
+        """
+        record = self._figures.read(query.get("run"))
+        identity = self._identity if record.name == self._first else None
+        try:
+            sent = Prompts(record, identity).of_task(query.get("task", ""))
+        except ConfigError as error:
+            return json_text({"calls": [], "problem": error.message})
+        return json_text({"calls": [each.to_dict() for each in sent], "problem": ""})
 
     def progress(self, query: Query) -> str:
         """How far a run is, who works on it, and how quickly."""

@@ -48,6 +48,8 @@ class Watch:
     """What they may use together."""
     answered: Observer | None = None
     """Shown every completion."""
+    replayed: Callable[[Call, Completion | Failure], object] | None = None
+    """Shown every answer that the journal had, and the call that was made again for it."""
 
 
 class Retriever(Protocol):
@@ -217,7 +219,10 @@ class Runner:
         if context.journal is not None:
             recorded = context.journal.get(key, call.prompt_hash, call.seed)
             if isinstance(recorded, Completion | Failure):
-                return replace(recorded, call=format_address(here))
+                recorded = replace(recorded, call=format_address(here))
+                if context.watch and context.watch.replayed:
+                    self._show(context.watch.replayed, call, recorded)
+                return recorded
         budgets = [self._budget, *([context.watch.budget] if context.watch and context.watch.budget else [])]
         for budget in budgets:
             budget.check()

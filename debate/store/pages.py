@@ -21,6 +21,7 @@ QUESTIONS: Mapping[str, ColumnElement[bool]] = {
     "unchosen": _E.selected.is_(None),
     "failed": _E.status == "failed",
     "partial": _E.status == "partial",
+    "settled": _E.stop_reason == "settled",
     "rounds": _E.stop_reason == "max_rounds",
     "flipped": _E.flipped.is_(True),
 }

@@ -7,7 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, and_, delete, func, select
 
@@ -209,6 +209,26 @@ def accuracy_by_group(connection: Connection, run_id: int, revision: int) -> dic
     if not rows or rows[0].task_group is None:
         return {}
     return {row.task_group or "no group": _accuracy(row) for row in rows}
+
+
+class Part(NamedTuple):
+    """Some of the evaluated tasks, how right they are and what they took."""
+
+    tasks: int
+    accuracy: Accuracy
+    usage: Usage
+
+
+def parts_by_settling(connection: Connection, run_id: int, revision: int) -> dict[bool, Part]:
+    """The evaluated tasks that were settled without a debate (True), and the others; empty where none was settled."""
+    e = EVALUATIONS.c
+    sums = [func.sum(column) for column in (e.prompt_tokens, e.cached_tokens, e.completion_tokens, e.calls)]
+    is_settled = func.coalesce(e.stop_reason, "") == "settled"
+    here = and_(TASKS.c.run_id == run_id, TASKS.c.evalset_revision == revision)
+    query = select(is_settled.label("settled"), func.count().label("tasks"), *_ACCURACY, *sums)
+    rows = connection.execute(query.select_from(_EVALUATED).where(here).group_by(is_settled)).all()
+    found = {bool(row.settled): Part(row.tasks, _accuracy(row), Usage(*map(int, row[-4:]))) for row in rows}
+    return found if True in found else {}
 
 
 _VERDICTS: tuple[Verdict, ...] = ("right", "tied", "unscored")

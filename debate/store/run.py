@@ -23,6 +23,7 @@ from debate.store.lease import run_locks
 from debate.store.pages import Asked, Counts, Recorded, counts, one, page, progress
 from debate.store.queries import (
     Decoded,
+    Part,
     Totals,
     accuracy,
     accuracy_by_group,
@@ -31,6 +32,7 @@ from debate.store.queries import (
     has_answers,
     kept_answers,
     kept_evaluation,
+    parts_by_settling,
     totals,
     used,
 )
@@ -38,7 +40,7 @@ from debate.store.serialization import as_task, task_data
 from debate.store.shards import Shard, claim, finish, plan, undone
 from debate.store.standings import Standing, standings
 from debate.store.tables import EVALUATIONS, RUNS, TASKS, WORKERS
-from debate.store.task_journal import SqlTaskJournal, delete_evaluation
+from debate.store.task_journal import Replay, SqlTaskJournal, delete_evaluation
 from debate.store.tasks import add_task, add_tasks
 from debate.store.workers import Others, Worker, WorkerState, plain_usage, read_usage, worker_states
 from debate.types import Task, Usage
@@ -307,6 +309,14 @@ class StoredRun:
         for row, _ in self._each(_under(None), lambda _, rows: rows):
             yield row.task_id, row.data, row.evaluation
 
+    def replays(self, task_id: str | None = None) -> Iterator[tuple[Task, str, Replay]]:
+        """Every evaluated task, its evaluation's JSON, and its record, to be sent to a fresh flow; or one alone."""
+        which = _under(None) if task_id is None else _under(None) & (TASKS.c.task_id == task_id)
+        for row, kept in self._each(which, lambda connection, rows: self._kept(connection, rows, "")):
+            with self._database.faults_in_words():
+                task = as_task(row.task_id, row.data)
+            yield task, row.evaluation, Replay(kept)
+
     def has_answers(self) -> bool:
         """Whether a model's reply or an evaluation is recorded."""
         return self._database.run(lambda connection: has_answers(connection, self._run_id))
@@ -395,6 +405,10 @@ class StoredRun:
     def accuracy_by_group(self) -> dict[str, Accuracy]:
         """Accuracy by the `group` in the tasks' metadata; empty where tasks name none."""
         return self._database.run(lambda connection: accuracy_by_group(connection, self._run_id, self.evalset_revision))
+
+    def parts_by_settling(self) -> dict[bool, Part]:
+        """What was settled without a debate (True), and the rest; see `debate.store.queries.parts_by_settling`."""
+        return self._database.run(lambda connection: parts_by_settling(connection, self._run_id, self.evalset_revision))
 
     def standings(self, key: str = "group", worst: int | None = None) -> list[Standing]:
         """How the evaluated tasks came out, in their order; or only the worst so many of them, the wrong ones first.

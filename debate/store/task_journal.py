@@ -112,6 +112,38 @@ class SqlTaskJournal:
         return {"run_id": self.run_id, "position": self.position, **row}
 
 
+class Replay:
+    """The record of a task, to be sent to a fresh flow that changes nothing; a `debate.journal.Journal`.
+
+    An answer is found whatever its prompt was; `differs` tells of which calls another prompt was recorded.
+    """
+
+    def __init__(self, kept: SqlTaskJournal) -> None:
+        self._kept = kept
+        self._differing: set[tuple[str, str]] = set()
+
+    def differs(self, address: str, prompt_hash: str) -> bool:
+        """Whether the call at that address was recorded with another prompt than it was given now."""
+        return (address, prompt_hash) in self._differing
+
+    def retry_generation(self, address: Address) -> int:
+        """That of the answer that counts."""
+        return self._kept.retry_generation(address)
+
+    def get(self, key: CallKey, prompt_hash: str, seed: int | None = None) -> Answer | None:
+        """The recorded answer, or the one that was taken over from another run."""
+        address = format_address(key.address)
+        found = self._kept.recorded.get((address, key.attempt))
+        if found is None or found.retry_generation != key.retry_generation:
+            return self._kept.inherited.get((prompt_hash, seed))
+        if found.prompt_hash != prompt_hash:
+            self._differing.add((address, prompt_hash))
+        return found.answer
+
+    async def put(self, key: CallKey, call: Call | Recall, answer: Answer) -> None:
+        """Record nothing."""
+
+
 def delete_evaluation(connection: Connection, run_id: int, position: int) -> None:
     """Delete the evaluation of a task, with its turns."""
     for table in (EVALUATIONS, TURNS):

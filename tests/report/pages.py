@@ -6,6 +6,7 @@ import base64
 import gzip
 import json
 import re
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -47,9 +48,9 @@ def _two_rounds(settings: dict[str, Any]) -> dict[str, Any]:
     return {"rounds": 2} | settings
 
 
-def evaluated(folder: Path, evaluator: Evaluator) -> JudgedRun:
+def evaluated(folder: Path, evaluator: Evaluator, given: list[dict[str, Any]] | None = None) -> JudgedRun:
     """A run of another evaluator."""
-    return _elsewhere(folder, tasks(4), evaluator)
+    return _elsewhere(folder, given or tasks(4), evaluator)
 
 
 def _elsewhere(*arguments: Any) -> JudgedRun:
@@ -63,3 +64,8 @@ def unpacked(page: str, name: str) -> Any:
     found = re.search(f'<script type="application/gzip" id="{name}">([^<]*)</script>', page)
     assert found is not None
     return json.loads(gzip.decompress(base64.b64decode(found[1])))
+
+
+def noted(told: list[str], key: str) -> Callable[[Any], None]:
+    """Add an attribute of what it is called with, as an event of a page."""
+    return lambda event: told.append(str(getattr(event, key)))

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from debate import StepEvaluator, ValueEvaluator, VoteEvaluator
+from debate import CrossEvaluator, DebateEvaluator, PanelEvaluator, StepEvaluator, ValueEvaluator, VoteEvaluator
 from debate.evaluators import Evaluator
 from debate.report import write_report
 from tests.report.pages import HOSTILE, TEXTS, debated, evaluated, tasks
@@ -73,6 +73,26 @@ def test_filters_search_and_order_narrow_the_table_and_stand_in_the_address(brow
         page.reload()
         page.wait_for_selector(READY)
         assert rows(page) == ["t10"]
+
+
+def test_prompts_stand_in_the_file_where_it_was_made_with_them(browser: Any, report: Path, tmp_path: Path) -> None:
+    with opened(browser, report) as page:
+        page.goto(f"{report.as_uri()}#t=t3")
+        page.wait_for_selector("#detail h2")
+        assert page.get_by_role("button", name="Prompt").count() == 0
+    file, hostile = tmp_path / "prompts.html", [{**task, "x": f"{HOSTILE} {n}"} for n, task in enumerate(tasks(105))]
+    write_report(debated(tmp_path / "run", hostile, candidate_order="balanced"), file, prompts=True)
+    with opened(browser, file) as page:
+        page.goto(f"{file.as_uri()}#t=t103")
+        page.reload()
+        page.wait_for_selector("#detail h2")
+        page.get_by_text("candidates shown in the order", exact=False).last.click()
+        turn = page.locator("details[open] section.turn").first
+        turn.get_by_role("button", name="Prompt").click()
+        turn.locator(".sent pre").nth(1).wait_for()
+        assert f"{HOSTILE} 103" in turn.locator(".sent pre").nth(1).inner_text()
+        assert turn.locator(".sent > p").first.inner_text().startswith("call 0.1.")
+        assert page.title() != "taken"
 
 
 def test_the_keyboard_alone_reaches_list_filter_and_debate(browser: Any, report: Path) -> None:
@@ -207,6 +227,65 @@ def test_other_evaluators_are_shown_in_their_own_terms(
         assert says in text
         assert "Round" not in text
         assert "Debate" not in text
+
+
+def panel() -> PanelEvaluator:
+    """A debate, ballots and a judge of values."""
+    members = {"debate": DebateEvaluator("general", rounds=1), "ballots": VoteEvaluator(ballots=2)}
+    return PanelEvaluator(members={**members, "worth": ValueEvaluator(samples=1)})
+
+
+def test_a_panel_shows_its_members_by_name_and_what_each_of_them_said(browser: Any, tmp_path: Path) -> None:
+    write_report(evaluated(tmp_path / "run", panel()), tmp_path / "r.html")
+    with opened(browser, tmp_path / "r.html") as page:
+        page.locator("#rows [role=option]").first.click()
+        page.wait_for_selector("#detail h2")
+        table = page.get_by_role("region", name="members")
+        assert table.locator("tbody th").all_inner_texts() == ["ballots (vote)", "debate (debate)", "worth (value)"]
+        assert "all rounds were taken" in table.inner_text()
+        assert "; ok;" not in page.locator("#detail").inner_text()
+        page.locator("summary", has_text="debate (debate)").click()
+        assert "Round 1" in page.locator("#detail").inner_text()
+
+
+def test_the_judges_of_a_cross_evaluation_are_named(browser: Any, tmp_path: Path) -> None:
+    judges = {name: ValueEvaluator(samples=n) for n, name in enumerate(("alpha", "beta"), 1)}
+    texts = [{"text": f"text of {name}", "generator": name} for name in judges]
+    given = [{**task, "candidates": texts, "metadata": {"best": 0}} for task in tasks(2)]
+    write_report(evaluated(tmp_path / "run", CrossEvaluator(judges=judges), given), tmp_path / "r.html")
+    with opened(browser, tmp_path / "r.html") as page:
+        page.locator("#rows [role=option]").first.click()
+        page.wait_for_selector("#detail h2")
+        table = page.get_by_role("region", name="members")
+        assert table.locator("tbody th").all_inner_texts() == ["alpha (value)", "beta (value)"]
+
+
+def test_a_step_that_is_wrong_is_named_and_none_where_all_are_right(browser: Any, tmp_path: Path) -> None:
+    run = evaluated(tmp_path / "run", StepEvaluator())
+    write_report(run, tmp_path / "r.html")
+    with run.directory.open_store(read_only=True) as store:
+        found = {e.task_id: e.details["first_error"] for _, e in store.read(run.directory.name).results()}
+    assert {-1, 0} <= {step for steps in found.values() for step in steps}
+    with opened(browser, tmp_path / "r.html") as page:
+        for task, steps in found.items():
+            page.goto(f"{(tmp_path / 'r.html').as_uri()}#t={task}")
+            page.locator("#detail h2", has_text=task).wait_for()
+            told = page.locator("#detail > ul > li").all_inner_texts()
+            said = {-1: "no wrong step found", 0: "step 1 is the first wrong one"}
+            assert told == [f"Candidate {j + 1}: {said[step]}" for j, step in enumerate(steps)]
+
+
+def test_what_the_head_names_leads_to_its_tasks_and_the_cost_stands_in_it(browser: Any, tmp_path: Path) -> None:
+    write_report(debated(tmp_path / "run"), tmp_path / "r.html", cost="0.42")
+    with opened(browser, tmp_path / "r.html") as page:
+        assert "0.42" in page.locator("dl.facts").inner_text()
+        wrong = page.locator("ul.links a.wrong")
+        count = int(wrong.locator("strong").inner_text())
+        wrong.click()
+        assert page.locator("#count").inner_text() == f"{count} of 12 tasks"
+        assert set(page.locator("#rows [role=option] > span:nth-child(6)").all_inner_texts()) == {"wrong"}
+        page.locator("dl.facts dd a").first.click()
+        assert "#e=" in page.url
 
 
 def test_two_runs_stand_side_by_side_with_lost_tasks_first(browser: Any, tmp_path: Path) -> None:

@@ -17,18 +17,19 @@ from urllib.parse import urlencode, urlsplit
 
 import pytest
 
+from debate import VoteEvaluator
 from debate.errors import ConfigError, StoreError
 from debate.report.serving import ViewServer
 from debate.report.view import Viewer
 from debate.store import Store
 from debate.store.pages import QUESTIONS
-from tests.report.pages import debated, tasks
+from tests.report.pages import debated, evaluated, tasks
 
 
 @contextmanager
-def served(store: Path, first: str | None = None) -> Generator[ViewServer]:
+def served(store: Path, first: str | None = None, identity: Any = None) -> Generator[ViewServer]:
     """A server of a store, in a thread."""
-    with Viewer(partial(Store, store, read_only=True), first) as viewer, ViewServer(viewer) as server:
+    with Viewer(partial(Store, store, read_only=True), first, identity) as viewer, ViewServer(viewer) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         yield server
@@ -130,6 +131,29 @@ def test_each_filter_shows_as_many_tasks_as_are_counted(server: ViewServer, fold
 
 def test_a_percent_sign_is_searched_for_as_it_stands(server: ViewServer, folder: Path) -> None:
     assert asked(server, "rows", run=str(folder), q="%")["columns"]["id"] == []
+
+
+def test_prompts_are_made_again_from_the_record(server: ViewServer, folder: Path) -> None:
+    found = asked(server, "prompts", run=str(folder), task="t3")
+    assert found["problem"] == ""
+    assert len(found["calls"]) == 6
+    assert all([each["role"] for each in call["messages"]] == ["system", "user"] for call in found["calls"])
+    assert all("Question 3?" in call["messages"][1]["content"] for call in found["calls"])
+    assert asked(server, "prompts", run=str(folder), task="nobody") == {"calls": [], "problem": ""}
+    assert ask(server, "api/prompts?run=nobody")[0] == 404
+    assert (
+        ask(server, f"api/prompts?{urlencode({'run': folder, 'task': 't3'})}", Origin="http://evil.example")[0] == 403
+    )
+
+
+def test_why_prompts_cannot_be_shown_is_said(tmp_path: Path) -> None:
+    run = evaluated(tmp_path / "run", VoteEvaluator(ballots=2)).directory
+    with served(run.path / "run.sqlite") as server:
+        found = asked(server, "prompts", run=run.name, task="t1")
+    assert found["calls"] == []
+    assert "it was begun in Python" in found["problem"]
+    with served(run.path / "run.sqlite", run.name, run.identity) as server:
+        assert len(asked(server, "prompts", run=run.name, task="t1")["calls"]) == 2
 
 
 def test_one_evaluation_is_as_the_store_has_it(server: ViewServer, folder: Path, store: Path) -> None:

@@ -23,16 +23,11 @@ from debate.jobs.run import Run
 from debate.report.serving import ViewServer
 from debate.store import Store
 from debate.testing import SilentListener, reply_for
-from tests.report.pages import HOSTILE, TEXTS, debated, tasks
+from tests.report.pages import HOSTILE, TEXTS, debated, noted, tasks
 from tests.report.test_view import served
 from tests.required import required_module
 
 READY = "html[data-ready]"
-
-
-def noted(told: list[str], key: str) -> Callable[[Any], None]:
-    """Adds an attribute of what it is called with."""
-    return lambda event: told.append(str(getattr(event, key)))
 
 
 @contextmanager
@@ -96,6 +91,26 @@ def test_list_filter_and_debate_are_reached_by_keyboard_and_link(browser: Any, s
         page.reload()
         page.wait_for_selector("#detail h2")
         assert page.locator("#detail h2").inner_text() == wrong[0]
+
+
+def test_what_was_sent_is_shown_for_a_turn_and_for_the_whole_task_when_it_is_asked_for(
+    browser: Any, server: ViewServer
+) -> None:
+    with opened(browser, server) as page:
+        page.goto(f"{server.url}#t=t7")
+        page.wait_for_selector("#detail h2")
+        turn = page.locator("section.turn").nth(1)
+        assert turn.locator(".sent pre").count() == 0
+        turn.get_by_role("button", name="Prompt").click()
+        turn.locator(".sent pre").nth(1).wait_for()
+        assert "Question 7?" in turn.locator(".sent pre").nth(1).inner_text()
+        assert turn.locator(".sent pre").count() == 2
+        assert turn.locator(".sent > p").first.inner_text().endswith("agent Supporter")
+        turn.get_by_role("button", name="Prompt").click()
+        assert turn.locator(".sent pre").count() == 0
+        page.get_by_role("button", name="All prompts").click()
+        page.locator("#detail > .prompt .sent pre").nth(5).wait_for()
+        assert page.locator("#detail > .prompt .sent pre").count() == 6
 
 
 def test_the_next_pages_come_as_the_list_is_gone_down(browser: Any, server: ViewServer) -> None:

@@ -1,0 +1,3 @@
+"""The browser of the tests of pages, for cards."""
+
+from tests.report.conftest import browser as browser
