@@ -16,6 +16,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from debate.adapters.judge import Judge
     from debate.engine import Engine
     from debate.errors import DebateError
     from debate.evaluation import Evaluation, Evaluations
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _MODULES = {
+    "adapters.judge": "Judge",
     "engine": "Engine",
     "errors": "DebateError",
     "evaluation": "Evaluation Evaluations",
@@ -62,6 +64,7 @@ __all__ = [
     "Evaluation",
     "Evaluations",
     "Failure",
+    "Judge",
     "Judgment",
     "PanelEvaluator",
     "Persona",

@@ -13,6 +13,7 @@ import datetime
 import weakref
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence, Sized
+from concurrent.futures import Future
 from contextlib import aclosing, nullcontext
 from functools import partial
 from pathlib import Path
@@ -26,6 +27,7 @@ from debate.config.names import GivenBackend, GivenEvaluator, NamedEvaluators, n
 from debate.errors import BackendUnavailableError, BudgetExceededError, ConfigError, EngineError, TaskError
 from debate.evaluation import Evaluation, Evaluations
 from debate.evaluators.base import Evaluator, RunContext
+from debate.evaluators.debate.screening import ScreeningEvaluator
 from debate.flow import Chat, Completion, Flow, Generate, Prompt, gather, generate
 from debate.runtime.home import Home, others_gone
 from debate.runtime.limits import Admission, Budget
@@ -34,7 +36,7 @@ from debate.runtime.loop_thread import LoopThread
 from debate.runtime.pools import Pool
 from debate.runtime.run_registry import InRun, Recorded, RunRegistry
 from debate.runtime.runner import HasRetriever, Observer, Retriever, Runner, TurnObserver, Watch, as_retriever
-from debate.runtime.scheduler import EvaluationRequest, stream, unfinished_evaluation, with_unique_ids
+from debate.runtime.scheduler import EvaluationRequest, alone, stream, unfinished_evaluation, with_unique_ids
 from debate.settings import check_value, names_what_was_meant
 from debate.types import Candidate, Failure, Sampling, Task, Usage
 
@@ -130,6 +132,18 @@ class Engine:
         """Evaluate one task, see `evaluate`."""
         return await self._loop.arun(self._evaluate(task, evaluator, run, progress))
 
+    def submit(self, task: Task, evaluator: GivenEvaluator = None, run: InRun = None) -> Future[Evaluation]:
+        """Begin to evaluate one task, and return the future of its evaluation at once, from any thread.
+
+        Evaluations of futures share the engine's batch with all others. Cancelling the future cancels its calls; in
+        asyncio, `await asyncio.wrap_future(engine.submit(task))`. `evaluator` and `run` as in `evaluate_batch`; what
+        that would raise, the future has. See `debate.Judge` for equal tasks and for scores that are missing.
+
+        Raises:
+            EngineError: in a forked process.
+        """
+        return self._loop.submit(self._evaluate(task, evaluator, run, False))
+
     def evaluate_batch(
         self,
         tasks: Collection[Task],
@@ -218,6 +232,7 @@ class Engine:
         *,
         group: int = 8,
         anchors: int = 2,
+        silent: bool = False,
         progress: bool = False,
         budget: Budget | None = None,
     ) -> Evaluation:
@@ -237,18 +252,24 @@ class Engine:
             group: most candidates in a group, its anchors among them. `n` candidates take
                 `ceil((n - anchors) / (group - anchors))` evaluations.
             anchors: how many candidates all groups share; more make the offsets surer, and cost more.
+            silent: rank all candidates by silent read-outs first, and debate only those that may be best, `group` at
+                most, in one final. The others rank behind them. It takes an evaluator that debates, and a backend that
+                gives the probabilities of labels.
             progress: as in `evaluate_batch`; it counts groups.
             budget: as in `evaluate_batch`; candidates of unfinished groups are unscored.
 
         Returns:
             An evaluation of all candidates called `pool`. `members` are the evaluations of the groups, `details` has
-            the `groups` and their `offsets`. A candidate without a score, and one of a group that shares no scored
+            the `groups` and their `offsets`, and after a silent screening the `finalists`, whose debate is the last
+            member. A candidate without a score, and one of a group that shares no scored
             candidate with the others, has NaN.
 
         Raises:
             ConfigError: for groups without room beside the anchors; and as `evaluate_batch`.
         """
-        return self._loop.run(self._pool(_as_task(x, candidates), evaluator, run, group, anchors, progress, budget))
+        return self._loop.run(
+            self._pool(_as_task(x, candidates), evaluator, run, group, anchors, silent, progress, budget)
+        )
 
     async def aevaluate_pool(
         self,
@@ -259,12 +280,13 @@ class Engine:
         *,
         group: int = 8,
         anchors: int = 2,
+        silent: bool = False,
         progress: bool = False,
         budget: Budget | None = None,
     ) -> Evaluation:
         """Evaluate more candidates than one debate can hold, see `evaluate_pool`."""
         task = _as_task(x, candidates)
-        return await self._loop.arun(self._pool(task, evaluator, run, group, anchors, progress, budget))
+        return await self._loop.arun(self._pool(task, evaluator, run, group, anchors, silent, progress, budget))
 
     def generate(
         self,
@@ -377,8 +399,7 @@ class Engine:
         async with LiveLine(1, is_shown=progress) as line:
             (job,) = await self._jobs([task], evaluator, run, Watch(answered=line.answered))
             runner, admission = await self._started(line)
-            [evaluation] = [line.finished(each) async for _, each in stream(runner, admission, [job])]
-            return evaluation
+            return line.finished(await alone(runner, admission, job))
 
     async def _batch(
         self,
@@ -414,12 +435,21 @@ class Engine:
         run: InRun,
         group: int,
         anchors: int,
+        silent: bool,
         progress: bool,
         budget: Budget | None,
     ) -> Evaluation:
         (found,) = self.check(evaluator)
-        pool = Pool.plan(task, group, anchors, self.run_context.seed)
-        return pool.joined(await self._batch(pool.tasks, found, run, progress, budget), found, self.run_context)
+        pool, context = Pool.plan(task, group, anchors, self.run_context.seed), self.run_context
+        if not silent or len(pool.groups) == 1:
+            return pool.joined(await self._batch(pool.tasks, found, run, progress, budget), found, context)
+        (found,) = self.check(ScreeningEvaluator.of(found, pool.screened))
+        screened = pool.joined(await self._batch(pool.tasks, found, run, progress, budget), found, context)
+        finalists = pool.finalists(screened, group)
+        if len(finalists) < 2:
+            return screened
+        (final,) = await self._batch([pool.final(finalists)], found, run, progress, budget)
+        return pool.decided(screened, final, finalists, found, context)
 
     async def _jobs(
         self,
@@ -469,6 +499,8 @@ class Engine:
 
     async def _records(self, run: InRun, evaluators: Sequence[Evaluator]) -> dict[int, Recorded]:
         await others_gone()  # they may hold the run
+        if run is None and not self._recording.has_store:
+            return self._recording.records(run, evaluators)
         return await in_daemon_thread(partial(self._recording.records, run, evaluators), "debate-records")
 
     def check(self, *evaluators: GivenEvaluator) -> list[Evaluator]:

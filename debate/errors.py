@@ -9,6 +9,7 @@
     │       ├── UnknownArgumentError     an argument of a name that there is not; a TypeError as well
     │       └── RunMismatchError         a run is to go on with prompts that are not those it recorded
     ├── EvaluatorError    an evaluator returned what it must not; its task fails
+    ├── UnscoredError     a candidate has no score, and a `Judge` was told to raise then
     ├── ReplyError            a model's reply that cannot be read; the debate asks again
     ├── BackendError          the model could not be asked
     │   ├── CallError         this call alone failed; other calls may go on
@@ -87,6 +88,10 @@ class UnknownArgumentError(ConfigError, TypeError):
 
 class EvaluatorError(DebateError):
     """What an evaluator returned is not what `debate.evaluators.base.Evaluator` says. Only its task fails."""
+
+
+class UnscoredError(DebateError):
+    """A candidate has no score, and `debate.Judge` was not told of one to put in its place. The message says why."""
 
 
 class ReplyError(DebateError):

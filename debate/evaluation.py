@@ -23,6 +23,7 @@ from debate.scoring.distributions import why_unscored as why_label_unscored
 from debate.scoring.tensor import component_means
 from debate.types import (
     FORBID_UNKNOWN,
+    UNSPOKEN,
     Displayed,
     Failure,
     FloatArray,
@@ -138,13 +139,15 @@ class Evaluation(Displayed, OmitsEmpty):
         It counts the cells that the scores count: those of agents that scored a candidate on all components, mean over
         the agents of a round and then over the rounds in which a quorum of them did. So a candidate's score is the mean
         of its row, weighted by the components' weights, and the row is NaN where the candidate is unscored. Of a
-        balanced debate it is the mean of both orders. None for evaluators without components.
+        balanced debate it is the mean of both orders. Of a task that was settled without a debate they are those of the
+        silent round. None for evaluators without components.
 
         The quorum is not recorded: it is more than half of the agents, or the number nearest to that with which the
         same candidates are unscored.
         """
-        if self.tensor is not None:
-            return component_means(self.tensor, _quorum_of(self, self.tensor))
+        tensor = self.tensor if self.tensor is not None else _silent_tensor(self)
+        if tensor is not None:
+            return component_means(tensor, _quorum_of(self, tensor))
         own = [each.by_component for each in self.members if each.evaluator == self.evaluator]
         means = [each for each in own if each is not None]
         return np.mean(means, axis=0) if means and len(means) == len(self.members) else None
@@ -211,7 +214,8 @@ class Evaluation(Displayed, OmitsEmpty):
         scores = [*(f"{score:.3g}" for score in self.scores[:8]), *(["..."] if len(self.scores) > 8 else [])]
         told = f"{shortened(self.task_id)}, {shortened(self.evaluator)}, {self.status!r}, scores=[{', '.join(scores)}]"
         tied = f", tied={self.tied}" if self.tied else ""
-        rounds = f", rounds_run={self.rounds_run}, stop_reason={self.stop_reason!r}" if self.rounds_run else ""
+        is_told = self.rounds_run or self.stop_reason in UNSPOKEN
+        rounds = f", rounds_run={self.rounds_run}, stop_reason={self.stop_reason!r}" if is_told else ""
         error = "" if self.error is None else f", error={shortened(self.error)}"
         return f"Evaluation({told}, selected={self.selected}{tied}{rounds}{error})"
 
@@ -430,6 +434,13 @@ class _Before:
 _Told = Callable[[_Before], str]
 
 
+def _silent_tensor(evaluation: Evaluation) -> FloatArray | None:
+    """The scores of the silent round that nothing followed, as one round (1, I, J, K); None for other evaluations."""
+    if evaluation.stop_reason not in UNSPOKEN or not evaluation.before:
+        return None
+    return np.stack([each.scores for each in evaluation.before])[None]
+
+
 def _quorum_of(evaluation: Evaluation, tensor: FloatArray) -> int:
     """The quorum nearest to more than half of the agents with which the same candidates are unscored."""
     n_agents, missing = tensor.shape[1], np.isnan(evaluation.scores)
@@ -443,7 +454,7 @@ def _quorum_of(evaluation: Evaluation, tensor: FloatArray) -> int:
 def _standing(evaluation: Evaluation, j: int) -> str:
     score = evaluation.scores[j]
     if np.isnan(score):
-        return f"Candidate {j + 1} was not scored: {_why_not(evaluation, j)}."
+        return f"Candidate {j + 1} was not scored: {why_no_score(evaluation, j)}."
     scale, rank = evaluation.scale, evaluation.ranks()[j]
     surely = "" if evaluation.p_best is None else f", the best with probability {evaluation.p_best[j]:.2f}"
     return (
@@ -452,7 +463,8 @@ def _standing(evaluation: Evaluation, j: int) -> str:
     )
 
 
-def _why_not(evaluation: Evaluation, j: int) -> str:
+def why_no_score(evaluation: Evaluation, j: int) -> str:
+    """Why a candidate was not scored, as the rest of a sentence."""
     turns = [turn for debate in leaves(evaluation) for turn in debate.transcript]
     reasons = [why_unscored(turn, j, k) for turn in turns for k in range(turn.scores.shape[1])]
     if set(reasons) == {"abstained"}:
@@ -474,6 +486,8 @@ def _short(number: float) -> str:
 
 
 def _component_lines(debate: Evaluation, j: int) -> list[str]:
+    if (silent := _silent_tensor(debate)) is not None:
+        return _settled_lines(debate, silent[0, :, j])
     if debate.tensor is None or not debate.components:
         return []
     means, doubts = _mean(debate.tensor[:, :, j, :]), _doubts(debate, j)  # (K,) each
@@ -486,6 +500,21 @@ def _component_lines(debate: Evaluation, j: int) -> list[str]:
         if told or not np.isnan(means[k]):
             mean = "has no score" if np.isnan(means[k]) else f"{means[k]:.1f}{doubt}"
             lines.append(f"{debate.components[k]} {mean}" + (f" ({told})" if told else ""))
+    return lines
+
+
+def _settled_lines(debate: Evaluation, scores: FloatArray) -> list[str]:
+    """What the agents would have scored a candidate, (I, K), worst component first, and that nobody said why."""
+    means = scores.mean(axis=0)  # (K,)
+    why = (
+        "a silent round left no doubt about the winner"
+        if debate.stop_reason == "settled"
+        else "they were only read out"
+    )
+    lines = [f"No agent said anything: {why}."]
+    for k in np.argsort(means, kind="stable").tolist():
+        told = ", ".join(f"{each.agent} {score:.1f}" for each, score in zip(debate.before, scores[:, k], strict=True))
+        lines.append(f"{debate.components[k]} {means[k]:.1f} ({told})")
     return lines
 
 

@@ -43,8 +43,23 @@ def tied_best(scores: Scores) -> tuple[int, ...]:
 
     Raises TypeError for a score that is not a number.
     """
-    tiers = _tiers(scores)
-    return tuple(tiers[0]) if tiers and len(tiers[0]) > 1 else ()
+    best = all_best(scores)
+    return best if len(best) > 1 else ()
+
+
+def all_best(scores: Scores) -> tuple[int, ...]:
+    """Indices that have the highest score, in order: one, or those that share it; empty when nothing is scored.
+
+    >>> all_best([5.0, 9.0, None, 9.0])
+    (1, 3)
+
+    Raises TypeError for a score that is not a number.
+    """
+    values = _numbers(scores)
+    if not values:
+        return ()
+    highest = max(values.values())
+    return tuple(index for index, value in values.items() if _tie(highest, value))
 
 
 def sample(probabilities: ArrayLike, seed: int) -> int:
@@ -111,10 +126,12 @@ def ranks(scores: Scores, higher_is_better: bool = True) -> list[int | None]:
 
 def level_ties(scores: FloatArray) -> FloatArray:
     """The scores with those that tie made equal: each becomes the highest of its ties. (J,) -> (J,), NaN stays NaN."""
-    leveled = np.full(scores.shape, np.nan)  # (J,)
+    leveled, values = [math.nan] * len(scores), scores.tolist()
     for tier in _tiers(scores):
-        leveled[tier] = scores[tier].max()
-    return leveled
+        highest = max(values[index] for index in tier)
+        for index in tier:
+            leveled[index] = highest
+    return np.array(leveled, dtype=np.float64)  # (J,)
 
 
 def tied_at_cut(scores: Scores, n: int, higher_is_better: bool = True) -> list[int]:
@@ -160,6 +177,8 @@ def _tie(a: float, b: float) -> bool:
 
 def _numbers(scores: Scores) -> dict[int, float]:
     """Index -> score as a Python int or float, of the scored candidates alone."""
+    if isinstance(scores, np.ndarray) and scores.dtype == np.float64 and scores.ndim == 1:
+        return {index: value for index, value in enumerate(scores.tolist()) if not math.isnan(value)}
     values: Iterable[object] = scores.tolist() if isinstance(scores, np.ndarray) else scores
     numbers: dict[int, float] = {}
     for index, value in enumerate(values):

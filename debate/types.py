@@ -98,8 +98,13 @@ ScoreStatus = Literal["ok", "failed", "skipped", "penalty", "duplicate"]
 """How a candidate came by its score: `failed` and `skipped` have none, `penalty` and `duplicate` were given theirs."""
 Verdict = Literal["right", "wrong", "tied", "unscored"]
 """How an evaluation's choice stands to the label of its task."""
-StopReason = Literal["converged", "stop_rule", "abstained", "max_rounds", "token_budget", "time_budget", "failed"]
-"""Why a debate ended: `converged` by its CV, `stop_rule` by another rule (see `debate.stop_rules`)."""
+StopReason = Literal[
+    "settled", "silent", "converged", "stop_rule", "abstained", "max_rounds", "token_budget", "time_budget", "failed"
+]
+"""Why a debate ended: `settled` before anybody had spoken (see `debate.evaluators.debate.settling`), `silent` because
+only a silent round was asked for, `converged` by its CV, `stop_rule` by another rule (see `debate.stop_rules`)."""
+UNSPOKEN: tuple[Literal["settled"], Literal["silent"]] = ("settled", "silent")
+"""Of these, the ends of a debate in which nobody spoke: its scores are those of its silent round."""
 
 
 def check_choice(name: str, value: str, choices: Any) -> None:

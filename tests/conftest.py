@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 from benchmarks.debates import EngineStats
 
-from debate import Engine, bundled_judge, files
+from debate import Engine, bundled_judge
 from debate.backends import VLLM
 from debate.memory.store import built_in
+from tests.held_date import hold_date_still
 from tests.required import required, required_module
 from tests.scripts_loader import REPOSITORY, load_script
 
@@ -32,10 +33,9 @@ ENGINE_ARGS: dict[str, Any] = {
 def pytest_configure() -> None:
     """Hold the date still, and let Ctrl-C through.
 
-    Prompts state the date and scripted replies are drawn by the prompt, so a test would meet others every day. Tests of
-    Ctrl-C need an interrupt that is not ignored, as it is where a shell runs tests in the background.
+    Tests of Ctrl-C need an interrupt that is not ignored, as it is where a shell runs tests in the background.
     """
-    files.today = lambda: "2026-11-22"
+    hold_date_still()
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

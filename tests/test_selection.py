@@ -12,7 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from debate.scoring.tensor import normalize_tensor, softmax
-from debate.selection import argmax, keep_best, level_ties, ranks, sample, tied_at_cut, tied_best
+from debate.selection import all_best, argmax, keep_best, level_ties, ranks, sample, tied_at_cut, tied_best
 
 NAN = float("nan")
 no_deadline = settings(deadline=None)  # a slow machine is not a failing test
@@ -104,6 +104,16 @@ def test_the_best_is_scored_and_no_score_is_higher(scores: list[float | None]) -
         top = [index for index, score in known.items() if score == max(known.values())]
         assert best == top[0]
         assert tied_best(scores) == (tuple(top) if len(top) > 1 else ())
+        assert all_best(scores) == tuple(top)
+
+
+@no_deadline
+@given(score_lists, st.booleans())
+def test_an_array_is_taken_like_the_list_of_its_values(scores: list[float | None], higher: bool) -> None:
+    array = np.array(scores, dtype=np.float64)
+    assert all_best(array) == all_best(scores)
+    assert ranks(array, higher) == ranks(scores, higher)
+    assert len(level_ties(array)) == len(scores)
 
 
 @no_deadline

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 if TYPE_CHECKING:
     from debate.meta_evaluation.fitting import Calibration, Fitted, Weights
     from debate.meta_evaluation.judged import JudgedRun
+    from debate.meta_evaluation.settling import SettleChoice
     from debate.statistics import Bin
 
+SettleBy = Literal["p_best", "margin", "agreement"]
+SETTLE_ERROR = (
+    "Also choose from which certainty on a silent round may settle a task, at this error of what it settles: 0.05. The "
+    "run's silent rounds must be recorded, by --silent-readouts or --settle."
+)
+SETTLE_BY = "What the certainty of a silent round is measured by."
 _OUT = "Write a config file with the run's settings and what is better on held-out tasks."
 
 
@@ -21,6 +29,8 @@ def fit(
     out: Annotated[Path | None, typer.Option(help=_OUT)] = None,
     folds: Annotated[int, typer.Option(help="Each is predicted by a fit on the others.", min=2)] = 5,
     seed: Annotated[int, typer.Option(help="Seed of the division into folds.")] = 0,
+    settle_error: Annotated[float | None, typer.Option(help=SETTLE_ERROR, min=0.001, max=0.999)] = None,
+    settle_by: Annotated[SettleBy, typer.Option(help=SETTLE_BY)] = "p_best",
     force: Annotated[bool, typer.Option("--force", help="Write what was fitted even if it is no better.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
@@ -37,19 +47,57 @@ def fit(
     from debate.evaluation import plain
     from debate.meta_evaluation.fitting import fit as fitted
     from debate.meta_evaluation.judged import read_run
+    from debate.meta_evaluation.settling import choose_settling
 
     run = read_run(folder, labels)
     found = fitted(run, folds, seed, force=force)
+    weights = found.components.new if "weights" in found.settings(force=force) else None
+    chosen = None if settle_error is None else choose_settling(run, settle_error, settle_by, weights=weights)
     if as_json:
-        say(json.dumps(plain(found)))
+        say(json.dumps(plain(found) if chosen is None else {**plain(found), "settling": plain(chosen)}))
     else:
         _print(found, run)
+        if chosen is not None:
+            print_settling(chosen)
+            if weights is not None and chosen.rule is not None:
+                say("The weights were fitted to the same labels, so check the promise on others: debate agree RUN.")
     if out is not None:
-        _write(found, run, out, force=force)
+        settings = found.settings(force=force)
+        if chosen is not None and chosen.rule is not None:
+            settings["settle"] = chosen.rule
+        write_settings(settings, run, out, f"fitted to {found.labeled} labeled tasks", force=force)
 
 
-def _write(found: Fitted, run: JudgedRun, out: Path, *, force: bool) -> None:
-    """Write the run's settings with the fitted ones, and say what makes the results anew."""
+def print_settling(chosen: SettleChoice) -> None:
+    """From which certainty on silent rounds may settle tasks, and what is promised."""
+    from debate.cli.console import heading, line, open_console
+
+    console = open_console()
+    console.print("", heading("what a silent round may settle"))
+    for text in _settling(chosen):
+        console.print(line(text), soft_wrap=True)
+
+
+def _settling(chosen: SettleChoice) -> list[str]:
+    found = chosen.found
+    held_to = "people's labels" if chosen.reference == "labels" else "what the debates chose in the end"
+    if chosen.rule is None:
+        return [
+            f"No threshold of {chosen.measure} can be promised on {found.n:,} tasks, held to {held_to}: {found.reason}."
+        ]
+    return [
+        f"--settle {chosen.rule} settles {chosen.settled:,} of {chosen.tasks:,} tasks "
+        f"({chosen.settled / chosen.tasks:.0%}) without a debate.",
+        f"Held to {held_to}, {found.wrong:,} of the {found.kept:,} among {found.n:,} are wrong, so at most "
+        f"{100 * found.bound:.1f} % with {100 * found.confidence:.0f} % confidence. "
+        f"What is promised is {100 * found.error:g} %.",
+        "The promise holds for tasks that are drawn as these were (Learn then Test, arXiv 2110.01052). It assumes that "
+        "a surer choice is not more often wrong, and it says nothing of tasks of another kind.",
+    ]
+
+
+def write_settings(settings: Mapping[str, object], run: JudgedRun, out: Path, how: str, *, force: bool) -> None:
+    """Write the run's settings with those that were found, and say what makes the results anew."""
     import shlex
 
     import yaml
@@ -58,7 +106,6 @@ def _write(found: Fitted, run: JudgedRun, out: Path, *, force: bool) -> None:
     from debate.errors import ConfigError
     from debate.files import write_text
 
-    settings = found.settings(force=force)
     if not settings:
         say("Nothing is written: nothing is better on held-out tasks. --force writes it all the same.", err=True)
         return
@@ -66,7 +113,7 @@ def _write(found: Fitted, run: JudgedRun, out: Path, *, force: bool) -> None:
         raise ConfigError("exists already", file=out, hint="--force replaces it")
     directory = run.directory
     kept = {name: value for name, value in directory.kept_settings.items() if name != "out"}
-    about = f"# {', '.join(settings)} fitted to {found.labeled} labeled tasks of {directory.path}\n"
+    about = f"# {', '.join(settings)} {how} of {directory.path}\n"
     write_text(out, about + yaml.safe_dump({**kept, **settings}, sort_keys=False, allow_unicode=True))
     say(f"{out}: {', '.join(settings)}", err=True)
     if not kept:
@@ -75,7 +122,10 @@ def _write(found: Fitted, run: JudgedRun, out: Path, *, force: bool) -> None:
     about = directory.evalset or {}
     evalsets = [str(path) for path in (about.get("path", "EVALSET"), *about.get("more", ()))]
     command = ["debate", "run", *evalsets, "--config", str(out), "--out", str(directory.path)]
-    say("This makes the run's results anew, without a call:", f"  {shlex.join(command)}", err=True)
+    anew = "This goes on with the run; what is recorded is not asked again:"
+    if "settle" not in settings:
+        anew = "This makes the run's results anew, without a call:"
+    say(anew, f"  {shlex.join(command)}", err=True)
 
 
 def _print(found: Fitted, run: JudgedRun) -> None:

@@ -23,7 +23,7 @@ from debate.errors import InputError
 from debate.evaluation import Evaluation, leaves, top_of_scale
 from debate.statistics import wilson
 from debate.store.standings import OUTCOMES, Outcome, Standing
-from debate.types import Task
+from debate.types import UNSPOKEN, Task
 
 MOST_ROWS = 20
 """Rows that are shown where not all are asked for."""
@@ -35,6 +35,8 @@ _SHORTEST_ID = 8
 _GAP = 2
 """Columns between two others."""
 _STOPPED = {
+    "settled": "settled",
+    "silent": "silent",
     "converged": "agreed",
     "stop_rule": "rule",
     "max_rounds": "all",
@@ -196,7 +198,7 @@ def _part(headers: Sequence[str], rows: Sequence[Sequence[Text]], widths: Sequen
 def _columns(rows: Sequence[Listed], sort: Sort | None) -> tuple[list[str], list[list[Text]]]:
     """The headers, and the cells of each row."""
     has_labels = any(each.best for each in rows)
-    has_rounds = any(each.evaluation.rounds_run for each in rows)
+    has_rounds = any(each.evaluation.rounds_run or each.evaluation.stop_reason in UNSPOKEN for each in rows)
     tops = {top_of_scale(each.evaluation) for each in rows}
     headers = ["task", "selected", *(["people", "verdict"] if has_labels else [])]
     headers += [f"scores{''.join(tops)}" if len(tops) == 1 else "scores", *(["CV", "rounds"] if has_rounds else [])]

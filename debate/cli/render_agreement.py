@@ -10,6 +10,7 @@ from debate.cli.console import heading, line, section
 from debate.cli.figures import figures, number, percent, unjoined
 from debate.cli.render_control import arms_table, remarks
 from debate.meta_evaluation.people import AmongPeople, ComponentFigures
+from debate.meta_evaluation.settling import PartFigures
 from debate.meta_evaluation.trust import GroupFigures, TrustFigures
 from debate.statistics import Estimate
 
@@ -21,7 +22,7 @@ Row = tuple[str, ...]
 
 def page(found: TrustFigures) -> Parts:
     """The parts of the page, in the order in which they are read."""
-    judge, people, gaps = (_choices, _components, _control), (_people,), (_missing, _groups, _worst)
+    judge, people, gaps = (_choices, _components, _settling, _control), (_people,), (_missing, _groups, _worst)
     for part in (_tasks, *judge, *people, _habits, _rounds, _agents, *gaps):
         yield from part(found)
 
@@ -99,6 +100,22 @@ def _level(of: ComponentFigures) -> Row:
     people = f"{of.people:.2f} ({of.range[0]:.3g} to {of.range[1]:.3g})"
     sizes = f"{number(of.absolute.estimate)} ({number(of.constant_absolute)})"
     return of.name, people, f"{of.judge:.2f} (of {of.top:g})", number(of.difference, sign=True), sizes
+
+
+def _settling(found: TrustFigures) -> Parts:
+    if (settling := found.settling) is None:
+        return
+    yield section("Settled and debated")
+    named = (("settled silently", settling.settled), ("debated", settling.debated))
+    headers = ("", "tasks", "right choice", "uncached prompt", "decoded", "calls")
+    yield figures(*(_part(name, each) for name, each in named), headers=headers, right=(1, 3, 4, 5))
+    yield line(f"By the rule {settling.rule}. Tokens and calls are means per task.")
+
+
+def _part(name: str, part: PartFigures) -> Row:
+    right = "-" if part.right is None else percent(part.right.share)
+    tokens = (f"{part.uncached_prompt_tokens:,.0f}", f"{part.completion_tokens:,.0f}", f"{part.calls:.1f}")
+    return name, f"{part.tasks:,}", right, *tokens
 
 
 def _control(found: TrustFigures) -> Parts:

@@ -28,7 +28,7 @@ from debate.evaluation import (
     worth_of,
 )
 from debate.scoring.distributions import moments
-from debate.types import InvalidReply, Judgment, Memory, StopReason, Task, Turn, Verdict
+from debate.types import UNSPOKEN, InvalidReply, Judgment, Memory, StopReason, Task, Turn, Verdict
 
 _STATUS_STYLE = {"partial": "yellow", "failed": "red"}
 VERDICT_STYLES: Mapping[Verdict | None, str] = {
@@ -45,6 +45,8 @@ _BARS = ("▁▂▃▄▅▆▇█", (".", "#", "##", "###", "####", "#####", "#
 _HIGHEST_BAR = 0.5
 """The CV from which the bar is as high as it gets."""
 _STOPPED: dict[StopReason, str] = {
+    "settled": "a silent round left no doubt",
+    "silent": "only a silent round was asked for",
     "converged": "the agents agree",
     "stop_rule": "its stop rule",
     "abstained": "every agent abstained",
@@ -250,11 +252,25 @@ def _rounds(evaluation: Evaluation, view: View) -> Iterator[RenderableType]:
 
 
 def _before_and_after(evaluation: Evaluation, view: View) -> Iterator[RenderableType]:
+    if evaluation.stop_reason in UNSPOKEN:
+        yield section("Silent round")
+        yield line("What each agent scores without a comment. Nobody spoke.", "dim")
+        yield _silent_scores(evaluation)
     if evaluation.before and evaluation.after:
         yield section("Before and after")
         told = f"What each agent would have scored without a comment: before the debate {view.arrow} after it."
         yield line(told, "dim")
         yield _changes(evaluation, view)
+
+
+def _silent_scores(evaluation: Evaluation) -> Table:
+    """The cells of a silent round, per agent and component."""
+    labels, n = _labels(evaluation), len(evaluation.scores)
+    made = table("agent", "component", *(candidate(j, labels) for j in range(n)), right=range(2, 2 + n))
+    for each in evaluation.before:
+        for k, component in enumerate(evaluation.components):
+            made.add_row(line(each.agent), line(component), *(_number(score, ".1f") for score in each.scores[:, k]))
+    return made
 
 
 def _changes(evaluation: Evaluation, view: View) -> Table:

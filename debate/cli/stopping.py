@@ -8,10 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from debate.cli.fit import SETTLE_BY, SETTLE_ERROR, SettleBy, print_settling, write_settings
+
 if TYPE_CHECKING:
+    from debate.meta_evaluation.judged import JudgedRun
+    from debate.meta_evaluation.settling import SettleChoice
     from debate.meta_evaluation.stopping import Stopping, Trial
 
 _RULE = "Repeatable: cv=0.1,over=agents, ranking, change=0.05, spread=0.05, rounds=2 or none; by default a grid of all."
+_OUT = "Write a config file with the run's settings, the recommended rule and the threshold of --settle-error."
 _AGENTS = "Repeatable: also try the first so many agents alone, with each rule."
 
 
@@ -20,12 +25,18 @@ def stopping(
     rule: Annotated[list[str] | None, typer.Option(help=_RULE, show_default=False)] = None,
     agents: Annotated[list[int] | None, typer.Option(help=_AGENTS, show_default=False, min=1)] = None,
     labels: Annotated[Path | None, typer.Option(help="File of labels, in place of those in the tasks.")] = None,
+    settle_error: Annotated[float | None, typer.Option(help=SETTLE_ERROR, min=0.001, max=0.999)] = None,
+    settle_by: Annotated[SettleBy, typer.Option(help=SETTLE_BY)] = "p_best",
+    out: Annotated[Path | None, typer.Option(help=_OUT)] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace the file.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
     """Try when debates should stop, and with how many agents, on recorded rounds; no model is asked.
 
     Says for each rule how often the choice is right, or without labels how often it is that of the debates as recorded,
     and what it decodes. A run that no rule ended early tells most: `debate run --convergence none`.
+
+    With --settle-error it also chooses when a task needs no debate at all, see `debate run --settle`.
 
     Example: debate stopping runs/first --rule ranking --rule cv=0.2 --rule change=0.05 --agents 1
     """
@@ -34,16 +45,40 @@ def stopping(
     from debate.cli.console import say
     from debate.evaluation import plain
     from debate.meta_evaluation.judged import read_run
+    from debate.meta_evaluation.settling import choose_settling
     from debate.meta_evaluation.stopping import try_rules
     from debate.stop_rules import StopRule
 
     rules = [StopRule.parse(text, where="--rule") for text in rule or []]
     run = read_run(folder, labels)
+    chosen = None if settle_error is None else choose_settling(run, settle_error, settle_by)
     found = try_rules(run, rules, agents or [])
     if as_json:
-        say(json.dumps(plain(found)))
+        say(json.dumps(plain(found) if chosen is None else {**plain(found), "settling": plain(chosen)}))
+    else:
+        _print(found, run.unknown_labels)
+        if chosen is not None:
+            print_settling(chosen)
+    if out is not None:
+        _write(found, chosen, run, out, force=force)
+
+
+def _write(found: Stopping, chosen: SettleChoice | None, run: JudgedRun, out: Path, *, force: bool) -> None:
+    from debate.cli.console import say
+
+    settings: dict[str, object] = {}
+    if (
+        found.cheapest is not None
+        and found.cheapest is not found.recorded
+        and found.cheapest.agents == found.recorded.agents
+    ):
+        settings["stop_rule"] = found.cheapest.rule
+    if chosen is not None and chosen.rule is not None:
+        settings["settle"] = chosen.rule
+    if not settings:
+        say("Nothing is written: the run's own rule is the one that is recommended.", err=True)
         return
-    _print(found, run.unknown_labels)
+    write_settings(settings, run, out, f"chosen on {found.tasks} tasks", force=force)
 
 
 def _print(found: Stopping, unknown: Sequence[str]) -> None:

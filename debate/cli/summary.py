@@ -17,7 +17,7 @@ from debate.jobs.run_directory import RunDirectory
 from debate.scoring.reducers import step_accuracy
 from debate.statistics import Accuracy
 from debate.store import StoredRun
-from debate.store.queries import Totals
+from debate.store.queries import Part, Totals
 from debate.types import Price, cost_of
 
 
@@ -27,9 +27,10 @@ def print_summary(folder: RunDirectory, totals: Totals, progress: Progress) -> N
         record = store.read(folder.name)
         worst = record.standings(worst=MOST_ROWS)
         groups, first_errors = record.accuracy_by_group(), _first_errors(record)
+        parts = record.parts_by_settling()
         rows = listed_rows(Listing().arranged(worst, groups), record.results)
     console = open_console()
-    console.print(_facts(totals, groups, first_errors, folder, progress))
+    console.print(_facts(totals, groups, parts, first_errors, folder, progress))
     if rows:
         console.print()
         for part in tasks_as_rows(rows, console.width):
@@ -62,6 +63,14 @@ def _told(accuracy: Accuracy) -> str:
     return f"{share.estimate:.0%} ({low} to {high}), {right}, chance {accuracy.chance:.0%}"
 
 
+def _told_of(part: Part, n_evaluated: int) -> str:
+    """How many of the tasks a part is, how right, and what a task of it took that no prefix cache held."""
+    used = part.usage
+    tokens = (used.prompt_tokens - used.cached_tokens + used.completion_tokens) / part.tasks
+    right = f": {_told(part.accuracy)}" if part.accuracy.labeled else ""
+    return f"{part.tasks:,} tasks ({part.tasks / n_evaluated:.0%}), {tokens:,.0f} uncached tokens per task{right}"
+
+
 def _cost(totals: Totals, prices: Mapping[str, Price]) -> str:
     """What all sessions of the run cost, by model where there are several, and which of them has no price."""
     each = {name: money(cost_of({name: used}, prices)) for name, used in totals.used.items() if name in prices}
@@ -74,6 +83,7 @@ def _cost(totals: Totals, prices: Mapping[str, Price]) -> str:
 def _facts(
     totals: Totals,
     groups: Mapping[str, Accuracy],
+    parts: Mapping[bool, Part],
     first_errors: str | None,
     folder: RunDirectory,
     progress: Progress,
@@ -84,13 +94,15 @@ def _facts(
     statuses = " + ".join(f"{totals.statuses.get(name, 0)} {name}" for name in ("ok", "partial", "failed"))
     facts.add_row("tasks", f"{totals.tasks} = {statuses}" + (f" + {missing} not evaluated" if missing else ""))
     stops = [f"{count} {name}" for name, count in sorted(totals.stops.items(), key=lambda item: -item[1]) if name]
-    if totals.rounds:
+    if totals.rounds or "settled" in totals.stops:
         average = f"{totals.rounds / totals.n_evaluated:.2f} rounds on average"
         facts.add_row("stopped", "; ".join(part for part in (", ".join(stops), average) if part))
     if totals.accuracy.labeled:
         facts.add_row("accuracy", f"{_told(totals.accuracy)} (95% intervals)")
     for group, accuracy in groups.items():
         facts.add_row("", f"{_told(accuracy)}: {escape_controls(group)}")
+    for is_settled, part in sorted(parts.items(), reverse=True):
+        facts.add_row("settled" if is_settled else "debated", _told_of(part, totals.n_evaluated))
     if first_errors is not None:
         facts.add_row("first errors", first_errors)
     if totals.calls or used.calls:

@@ -16,7 +16,7 @@ from debate.convergence import Over
 from debate.evaluators.debate.settings import TaskComponents
 from debate.meta_evaluation.judged import Judged, JudgedRun
 from debate.scoring.tensor import Method, normalize_tensor
-from debate.selection import level_ties
+from debate.selection import all_best
 from debate.stop_rules import StopRule
 from debate.types import FloatArray
 
@@ -105,8 +105,7 @@ class Aggregation:
         found: list[list[FloatArray]] = [[] for _ in tasks]
         for n, scores in self._aggregated(parts):
             found[n].append(scores)
-        unscored = (np.full(len(task.scores), np.nan) for task in tasks)
-        return [np.mean(each, axis=0) if each else none for each, none in zip(found, unscored, strict=True)]
+        return [_mean_of(each, len(task.scores)) for each, task in zip(found, tasks, strict=True)]
 
     def _aggregated(self, tensors: Sequence[tuple[int, FloatArray, FloatArray]]) -> list[tuple[int, FloatArray]]:
         """The scores of tensors under their weights.
@@ -131,7 +130,13 @@ def debates_of(task: Judged) -> tuple[Judged, ...]:
     return task.members or (task,)
 
 
+def _mean_of(debates: Sequence[FloatArray], n_candidates: int) -> FloatArray:
+    """The mean of the scores of a task's debates, (J,); NaN without any."""
+    if not debates:
+        return np.full(n_candidates, np.nan)
+    return debates[0] if len(debates) == 1 else np.mean(debates, axis=0)
+
+
 def choice_of(scores: FloatArray) -> tuple[int, ...]:
     """The candidates with the highest score, (J,) -> their indices; empty where nothing is scored."""
-    leveled = level_ties(scores)
-    return tuple(np.flatnonzero(leveled == np.fmax.reduce(leveled, initial=-np.inf)).tolist())
+    return all_best(scores)

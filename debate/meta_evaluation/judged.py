@@ -19,7 +19,7 @@ from debate.errors import InputError
 from debate.evaluation import Evaluation, from_plain, verdict
 from debate.jobs.run_directory import RunDirectory
 from debate.store.serialization import content_hash
-from debate.types import FloatArray, Names, Scale, Task, Usage, Verdict
+from debate.types import UNSPOKEN, FloatArray, Names, Scale, Task, Usage, Verdict
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,7 +53,8 @@ class Judged:
         choice: the selected candidate and those that tie with it; empty when nothing was selected.
         probabilities: (J,).
         scale: of the scores.
-        tensor: S, (R, I, J, K), NaN = unscored; None for evaluators without one.
+        tensor: S, (R, I, J, K), NaN = unscored; of a task that was settled without a debate, the one silent round. None
+            for evaluators without one.
         agents: names along I.
         components: names along K.
         cv: one per round.
@@ -193,6 +194,8 @@ def as_judged(task_id: str, task: Mapping[str, Any], data: Mapping[str, Any], la
 def _said(data: Mapping[str, Any]) -> dict[str, Any]:
     """What the evaluator said, from the plain data of an evaluation."""
     selected, tied, tensor = data["selected"], tuple(data["tied"]), data["tensor"]
+    if data["stop_reason"] in UNSPOKEN and data["before"]:
+        tensor = [[each["scores"] for each in data["before"]]]
     agents = tuple(data["agents"])
     return {
         "scores": _array(data["scores"]),  # (J,)

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from debate.dataset.labels import Opinion
 from debate.evaluation import share_right, verdict
@@ -232,7 +234,9 @@ def base_rates(tasks: Sequence[Judged]) -> BaseRates:
     for _, best in known:
         places[list(best)] += 1
     share_of = places / len(known) if known else np.full(1, np.nan)
-    longest = [float(np.isin(np.flatnonzero(task.lengths == task.lengths.max()), best).mean()) for task, best in known]
+    longest = [
+        _mean([j in best for j in np.flatnonzero(task.lengths == task.lengths.max()).tolist()]) for task, best in known
+    ]
     return BaseRates(
         labeled=len(labeled),
         decided=len(known),
@@ -298,7 +302,7 @@ def pairs_of(tasks: Sequence[Judged]) -> tuple[FloatArray, FloatArray, FloatArra
     """
     parts: list[FloatArray] = []
     for n, task in enumerate(tasks):
-        first, second = np.triu_indices(len(task.scores), 1)  # (pairs of the task,) each
+        first, second = _pairs(len(task.scores))  # (pairs of the task,) each
         judged = level_ties(rising(task))
         sides = (_preferred(task.labels.together), judged, task.lengths)
         differences = [side[first] - side[second] for side in sides]
@@ -307,6 +311,12 @@ def pairs_of(tasks: Sequence[Judged]) -> tuple[FloatArray, FloatArray, FloatArra
         parts.append(np.stack([*differences, np.full(first.shape, float(n))]))
     people, judge, lengths, where = np.concatenate(parts, axis=1) if parts else np.zeros((4, 0))
     return people, judge, lengths, where
+
+
+@cache
+def _pairs(n_candidates: int) -> tuple[NDArray[np.intp], ...]:
+    """The earlier and the later candidate of each pair, (pairs,) each."""
+    return np.triu_indices(n_candidates, 1)
 
 
 def _preferred(opinion: Opinion) -> FloatArray:

@@ -221,7 +221,7 @@ def replays_of(run: JudgedRun, aggregation: Aggregation) -> Iterator[Replay]:
         decoded = dict(store.read(run.directory.name).decoded())
     for task in run.tasks:
         debates = debates_of(task)
-        if all(each.tensor is not None for each in debates):
+        if all(each.tensor is not None and each.stop_reason != "settled" for each in debates):
             yield Replay(task, aggregation, decoded_per_turn(task, decoded.get(task.task_id, [])))
 
 

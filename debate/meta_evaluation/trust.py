@@ -32,6 +32,7 @@ from debate.meta_evaluation.people import (
     right_choices,
     rising,
 )
+from debate.meta_evaluation.settling import SettlingFigures, settling_figures
 from debate.statistics import Accuracy
 from debate.types import Displayed, FloatOrNaN, shortened
 
@@ -99,6 +100,7 @@ class TrustFigures(Displayed):
         choices: the judge against people; None where people compare no candidates.
         components: the judge's scores against people's; empty where people score nothing.
         control: debate, silent panel and one judge; None without a control.
+        settling: the tasks that silent rounds settled, beside the others; None without a rule that settles.
         among_people: people against people; None without two people.
         habits: what order and length do.
         debate: by round and agent; None for evaluators without rounds.
@@ -117,6 +119,7 @@ class TrustFigures(Displayed):
     choices: Choices | None
     components: tuple[ComponentFigures, ...]
     control: ControlFigures | None
+    settling: SettlingFigures | None
     among_people: AmongPeople | None
     habits: Habits
     debate: DebateFigures | None
@@ -160,6 +163,7 @@ def agree(run: JudgedRun, by: str | None = None, eps: float = 0.15) -> TrustFigu
         choices=choices(tasks),
         components=components,
         control=None if control is None else control.figures(),
+        settling=settling_figures(run),
         among_people=among_people(tasks, eps),
         habits=habits(tasks, aggregation),
         debate=None if aggregation is None else debate_figures(tasks, aggregation),

@@ -150,7 +150,7 @@
 
   // ---- one evaluation
 
-  const STOPPED = { converged: "the agents agree", stop_rule: "its stop rule holds", max_rounds: "all rounds were taken",
+  const STOPPED = { settled: "a silent round left no doubt", silent: "only a silent round was asked for", converged: "the agents agree", stop_rule: "its stop rule holds", max_rounds: "all rounds were taken",
     abstained: "every agent abstained", failed: "it failed", token_budget: "its tokens were used up",
     time_budget: "its time was used up" };
 
@@ -180,9 +180,14 @@
     return make("p", { class: "soft" }, told.join("; "));
   }
 
+  // The scores by round, agent, candidate and component; of a task that was settled without a debate, the silent round.
+  const tensorOf = (evaluation) => evaluation.tensor
+    || (["settled", "silent"].includes(evaluation.stop_reason) && evaluation.before ? [evaluation.before.map((read) => read.scores)] : null);
+  const roundName = (evaluation, r) => evaluation.tensor ? `Round ${r + 1}` : "Silent round";
+
   // The mean score of each agent in the last round, for one candidate.
   function agentMeans(evaluation, j) {
-    const tensor = evaluation.tensor;
+    const tensor = tensorOf(evaluation);
     if (!tensor || !tensor.length) return [];
     return tensor[tensor.length - 1].map((agent) => {
       const scored = agent[j].filter((value) => value !== null);
@@ -211,10 +216,10 @@
   }
 
   function heatMap(evaluation, j) {
-    const tensor = evaluation.tensor, components = evaluation.components;
+    const tensor = tensorOf(evaluation), components = evaluation.components;
     if (!tensor || !tensor.length || !components.length) return null;
     const bodies = tensor.map((round, r) => make("tbody", null,
-      make("tr", null, make("th", { scope: "rowgroup", colspan: components.length + 1 }, `Round ${r + 1}`)),
+      make("tr", null, make("th", { scope: "rowgroup", colspan: components.length + 1 }, roundName(evaluation, r))),
       round.map((agent, i) => make("tr", null, make("th", { scope: "row" }, evaluation.agents[i]),
         agent[j].map((value) => make("td", { class: "heat " + heatOf(value, evaluation.scale) }, plain(value)))))));
     const head = make("tr", null, make("th", { scope: "col" }, "agent"), components.map((name) => make("th", { scope: "col" }, name)));

@@ -81,6 +81,7 @@ FILTERS: tuple[Filter, ...] = (
     Filter("unscored", "a candidate unscored", lambda row: bool(np.isnan(row.task.scores).any())),
     Filter("failed", "failed", lambda row: row.task.status == "failed"),
     Filter("partial", "failed in part", lambda row: row.task.status == "partial"),
+    Filter("settled", "settled without a debate", lambda row: row.task.stop_reason == "settled"),
     Filter("rounds", "not converged", lambda row: row.task.stop_reason == "max_rounds"),
     Filter("flipped", "another winner in the last round", _is_flipped),
     Filter("order", "orders disagree", lambda row: row.task.order_agreement is False),

@@ -117,6 +117,27 @@ class LoopThread:
                 await asyncio.wait([asyncio.wrap_future(ending)], timeout=_GRACE_SECONDS)
             raise
 
+    def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        """Begin `work` and return its future at once. Cancelling the future cancels the work.
+
+        Where the work is cancelled from within, or this is closed, the future has an EngineError.
+        """
+        future, told = self._submit(work, self._schedule), Future[T]()
+        told.add_done_callback(lambda _: future.cancel())
+        future.add_done_callback(partial(self._tell, told))
+        return told
+
+    def _tell(self, told: Future[T], future: Future[T]) -> None:
+        """Pass on what a future came to, unless nobody waits for it any more."""
+        if not told.set_running_or_notify_cancel():
+            return
+        if future.cancelled():
+            told.set_exception(self._cancelled())
+        elif (error := future.exception()) is not None:
+            told.set_exception(error)
+        else:
+            told.set_result(future.result())
+
     def finish(self, items: AsyncGenerator[Any]) -> None:
         """Close a stream and wait for its end, where one can: a generator may be finalized in any thread.
 

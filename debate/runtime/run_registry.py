@@ -66,6 +66,11 @@ class RunRegistry:
         """What shapes the prompts of each run that is held, and the run."""
         self._lock = threading.Lock()
 
+    @property
+    def has_store(self) -> bool:
+        """Whether there is anything to record into."""
+        return self._given is not None
+
     def records(self, run: InRun, evaluators: Sequence[Evaluator]) -> dict[int, Recorded]:
         """Where each evaluator is recorded, by `id(evaluator)`.
 

@@ -83,6 +83,27 @@ async def stream(
         await cancel_all([feeder, *state.under_way])
 
 
+async def alone(runner: Runner, given: Admission, job: EvaluationRequest) -> Evaluation:
+    """Evaluate one job as soon as there is room: what `stream` does with a single one, at a part of its cost.
+
+    Raises one of `ENDS_A_RUN`, and KeyboardInterrupt or SystemExit out of anything of the user's.
+    """
+    admission = given.anew() if given in _HELD.get() else given
+    try:
+        footprint = checked_footprint(job.evaluator, job.task)
+        cost = await admission.enter(footprint)
+        held = _HELD.set(_HELD.get() | {given})
+        try:
+            return await _recorded(runner, job, footprint.replies + footprint.read_outs)
+        finally:
+            _HELD.reset(held)
+            admission.leave(cost)
+    except BaseException as error:
+        if ends_more(error):
+            raise
+        return failed_by(error, job.evaluator, job.task)
+
+
 def unfinished_evaluation(death: DebateError, job: EvaluationRequest) -> Evaluation:
     """The failed evaluation of a job that the end of its run, or of its call's budget, left undone.
 

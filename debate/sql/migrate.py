@@ -36,6 +36,8 @@ class Schema:
         version_table: holds the revision that a database stands at.
         unversioned: revision of databases that have the marker but no version table, made before there were
             migrations; None refuses them.
+        readable: the earliest revision whose tables have the columns of the newest, so that what only reads can read
+            it as it is, if more slowly; None is the newest.
     """
 
     folder: Path
@@ -44,6 +46,7 @@ class Schema:
     marker: str
     version_table: str = "alembic_version"
     unversioned: str | None = None
+    readable: str | None = None
 
     def check(self, url: URL) -> None:
         """Look at a database before anything in it is touched.
@@ -104,7 +107,7 @@ class Schema:
             raise self._unknown(place, before)
 
     def require(self, connection: Connection) -> None:
-        """Check that the database stands at the newest migration, and change nothing.
+        """Check that the database stands at a migration that this version reads, and change nothing.
 
         Raises:
             StoreError: when it does not; says what brings it there.
@@ -116,6 +119,8 @@ class Schema:
             raise StoreError(f"{place}: holds nothing yet", hint="begin a run there first")
         if found not in self._known:
             raise self._unknown(place, found)
+        if self.readable is not None and found >= self.readable:
+            return
         raise StoreError(
             f"{place}: was written by an earlier version (schema {found}, this one reads {self.head}), "
             "and is only read here, never changed",

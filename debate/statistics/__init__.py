@@ -61,16 +61,17 @@ from debate.statistics.panels import (
     position,
 )
 from debate.statistics.rankings import ELO, Ranking, Skill, bradley_terry, soft_pairwise_accuracy
+from debate.statistics.selective import SelectiveThreshold, least_tasks, selective_threshold
 from debate.statistics.weights import fit_weights
 
 __all__ = [
     "ELO", "Accuracy", "Agreement", "AnnotatorTest", "Bin", "Calibrated", "Corrected", "Discordant",
     "EffectiveJudges", "Estimate", "Flips", "HeldOut", "Isotonic", "Mean", "OracleGap", "Position", "Ranking",
-    "Reliability", "Skill", "Temperature", "alternative_annotator_test", "bias", "bootstrap", "bradley_terry",
-    "brier_score", "clustered_mean", "cohen_kappa", "conformity", "correlation", "effective_judges",
+    "Reliability", "SelectiveThreshold", "Skill", "Temperature", "alternative_annotator_test", "bias", "bootstrap",
+    "bradley_terry", "brier_score", "clustered_mean", "cohen_kappa", "conformity", "correlation", "effective_judges",
     "expected_calibration_error", "false_discovery", "fit_isotonic", "fit_temperature", "fit_weights", "fleiss_kappa",
-    "flips", "gwet_ac", "held_out_accuracy", "independence_gap", "krippendorff_alpha", "length_slope", "mcnemar",
-    "oracle_gap", "pair_accuracy", "paired_difference", "pairwise_accuracy", "position", "ppi_mean",
-    "ppi_mean_by_strata", "rogan_gladen", "share", "smallest_difference", "soft_pairwise_accuracy", "tie_calibration",
-    "wilson",
+    "flips", "gwet_ac", "held_out_accuracy", "independence_gap", "krippendorff_alpha", "least_tasks", "length_slope",
+    "mcnemar", "oracle_gap", "pair_accuracy", "paired_difference", "pairwise_accuracy", "position", "ppi_mean",
+    "ppi_mean_by_strata", "rogan_gladen", "selective_threshold", "share", "smallest_difference",
+    "soft_pairwise_accuracy", "tie_calibration", "wilson",
 ]  # fmt: skip

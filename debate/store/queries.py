@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, and_, delete, func, select
+from sqlalchemy import ColumnElement, Connection, and_, delete, func, select
 
 from debate.evaluation import Evaluation
 from debate.journal import Answer
@@ -134,26 +135,38 @@ _EVALUATED = TASKS.join(
 )
 
 
+def _evaluated(connection: Connection, run_id: int, revision: int) -> list[ColumnElement[bool]]:
+    """The evaluations of the tasks of a revision; where all tasks are of it, none is looked up for each evaluation."""
+    of_run = TASKS.c.run_id == run_id
+    others = select(TASKS.c.run_id).where(of_run, TASKS.c.evalset_revision != revision).limit(1)
+    here = [EVALUATIONS.c.run_id == run_id]
+    if connection.execute(others).first() is None:
+        return here
+    its = (of_run, TASKS.c.position == EVALUATIONS.c.position, TASKS.c.evalset_revision == revision)
+    return [*here, select(TASKS.c.run_id).where(*its).exists()]
+
+
 def totals(connection: Connection, run_id: int, revision: int) -> Totals:
-    """Count them."""
-    tasks = and_(TASKS.c.run_id == run_id, TASKS.c.evalset_revision == revision)
-    e = EVALUATIONS.c
+    """Count them, in one pass over the rows of the evaluations, and one over an index of them."""
+    here, e = _evaluated(connection, run_id, revision), EVALUATIONS.c
     tokens = (e.prompt_tokens, e.cached_tokens, e.completion_tokens, e.calls, e.thinking_tokens)
     sums = [func.coalesce(func.sum(column), 0) for column in (e.rounds, e.n_failures, e.cells, e.abstained, *tokens)]
-    summed = connection.execute(select(*sums, *_ACCURACY).select_from(_EVALUATED).where(tasks)).one()
+    summed = connection.execute(select(*sums, *_ACCURACY).where(*here)).one()
     rounds, failures, cells, abstained, *usage = map(int, summed[: len(sums)])
 
-    def counts(column: Any) -> dict[str, int]:
-        query = select(column, func.count()).select_from(_EVALUATED).where(tasks).group_by(column)
-        return {value: count for value, count in connection.execute(query)}
-
+    counted = select(e.status, e.stop_reason, func.count()).where(*here).group_by(e.status, e.stop_reason)
+    statuses, stops = Counter[str](), Counter[str]()
+    for status, stop, count in connection.execute(counted):
+        statuses[status] += count
+        stops[stop or ""] += count
     recorded = and_(CALLS.c.run_id == run_id, CALLS.c.kind == "generate", CALLS.c.is_inherited.is_(False))
-    counted = select(func.count(), func.count(CALLS.c.text_hash), func.count().filter(CALLS.c.is_cached))
-    calls, answered, cached = connection.execute(counted.where(recorded)).one()
+    asked = select(func.count(), func.count(CALLS.c.text_hash), func.count().filter(CALLS.c.is_cached))
+    calls, answered, cached = connection.execute(asked.where(recorded)).one()
+    tasks = select(func.count()).where(TASKS.c.run_id == run_id, TASKS.c.evalset_revision == revision)
     return Totals(
-        tasks=connection.execute(select(func.count()).where(tasks)).scalar_one(),
-        statuses=counts(e.status),
-        stops=counts(func.coalesce(e.stop_reason, "")),
+        tasks=connection.execute(tasks).scalar_one(),
+        statuses=dict(sorted(statuses.items())),
+        stops=dict(sorted(stops.items())),
         rounds=rounds,
         failures=failures,
         cells=cells,
@@ -196,6 +209,26 @@ def accuracy_by_group(connection: Connection, run_id: int, revision: int) -> dic
     if not rows or rows[0].task_group is None:
         return {}
     return {row.task_group or "no group": _accuracy(row) for row in rows}
+
+
+class Part(NamedTuple):
+    """Some of the evaluated tasks, how right they are and what they took."""
+
+    tasks: int
+    accuracy: Accuracy
+    usage: Usage
+
+
+def parts_by_settling(connection: Connection, run_id: int, revision: int) -> dict[bool, Part]:
+    """The evaluated tasks that were settled without a debate (True), and the others; empty where none was settled."""
+    e = EVALUATIONS.c
+    sums = [func.sum(column) for column in (e.prompt_tokens, e.cached_tokens, e.completion_tokens, e.calls)]
+    is_settled = func.coalesce(e.stop_reason, "") == "settled"
+    here = and_(TASKS.c.run_id == run_id, TASKS.c.evalset_revision == revision)
+    query = select(is_settled.label("settled"), func.count().label("tasks"), *_ACCURACY, *sums)
+    rows = connection.execute(query.select_from(_EVALUATED).where(here).group_by(is_settled)).all()
+    found = {bool(row.settled): Part(row.tasks, _accuracy(row), Usage(*map(int, row[-4:]))) for row in rows}
+    return found if True in found else {}
 
 
 _VERDICTS: tuple[Verdict, ...] = ("right", "tied", "unscored")

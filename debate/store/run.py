@@ -23,6 +23,7 @@ from debate.store.lease import run_locks
 from debate.store.pages import Asked, Counts, Recorded, counts, one, page, progress
 from debate.store.queries import (
     Decoded,
+    Part,
     Totals,
     accuracy,
     accuracy_by_group,
@@ -31,6 +32,7 @@ from debate.store.queries import (
     has_answers,
     kept_answers,
     kept_evaluation,
+    parts_by_settling,
     totals,
     used,
 )
@@ -403,6 +405,10 @@ class StoredRun:
     def accuracy_by_group(self) -> dict[str, Accuracy]:
         """Accuracy by the `group` in the tasks' metadata; empty where tasks name none."""
         return self._database.run(lambda connection: accuracy_by_group(connection, self._run_id, self.evalset_revision))
+
+    def parts_by_settling(self) -> dict[bool, Part]:
+        """What was settled without a debate (True), and the rest; see `debate.store.queries.parts_by_settling`."""
+        return self._database.run(lambda connection: parts_by_settling(connection, self._run_id, self.evalset_revision))
 
     def standings(self, key: str = "group", worst: int | None = None) -> list[Standing]:
         """How the evaluated tasks came out, in their order; or only the worst so many of them, the wrong ones first.

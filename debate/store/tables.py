@@ -11,6 +11,9 @@
 Times are seconds since 1970 in UTC. Texts that a model or a user wrote are JSON-encoded, so that NULs and half
 surrogate pairs survive in every database.
 
+Two indexes, `task_ids` and `evaluations_at_a_glance`, hold whatever a list of evaluations is narrowed by, in the order
+of the tasks. So any filters together, and a search, are answered by one pass over them, however wide the rows are.
+
 A label distribution is `[{"7": 0.98, "8": 0.02}, 0.9994]` in JSON: the probability of each label that has any, and the
 mass of all labels. Calls hold a list of them, turns a matrix.
 """
@@ -52,7 +55,10 @@ class TaskRow(Base):
     """One task of a run, whole, so that a run needs its eval set no more."""
 
     __tablename__ = "tasks"
-    __table_args__ = (UniqueConstraint("run_id", "task_id"),)
+    __table_args__ = (
+        UniqueConstraint("run_id", "task_id"),
+        Index("task_ids", "run_id", "position", "evalset_revision", "task_id"),
+    )
 
     run_id: Mapped[int] = mapped_column(ForeignKey("runs.id"), primary_key=True)
     position: Mapped[int] = mapped_column(primary_key=True)
@@ -117,13 +123,19 @@ class EvaluationRow(Base):
     """The result of a task under one set of settings; the columns up to `completion_tokens` are made from `data`."""
 
     __tablename__ = "evaluations"
+    __table_args__ = (
+        Index(
+            "evaluations_at_a_glance",
+            *("run_id", "position", "status", "verdict", "selected", "tied", "flipped", "task_group", "stop_reason"),
+        ),
+    )
 
     run_id: Mapped[int] = mapped_column(primary_key=True)
     position: Mapped[int] = mapped_column(primary_key=True)
     settings: Mapped[str]
     """Digest of the evaluator's settings, those that shape no prompt included."""
     evaluator: Mapped[str]
-    status: Mapped[str] = mapped_column(index=True)
+    status: Mapped[str]
     selected: Mapped[int | None]
     tied: Mapped[bool]
     """Whether several candidates share the best score."""

@@ -6,9 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
+import yaml
 
 from debate import DebateEvaluator
 from tests.command_line import debate
+from tests.meta_evaluation import silent_judge
+from tests.meta_evaluation.silent_judge import silent_run
 from tests.meta_evaluation.small_runs import scripted_run
 
 TASKS = [{"id": f"t{n}", "x": f"{n}?", "candidates": ["a", "b", "c"], "metadata": {"best": n % 3}} for n in range(8)]
@@ -66,3 +69,56 @@ def test_debate_run_takes_a_rule(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert debate(monkeypatch, *asked, "--stop-rule", "rounds=2") == 0
     lines = [json.loads(line) for line in (tmp_path / "out" / "results.jsonl").read_text().splitlines()]
     assert [(line["rounds_run"], line["stop_reason"]) for line in lines] == [(2, "stop_rule")] * 2
+
+
+@pytest.fixture(scope="module")
+def silent(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("silent")
+    silent_run(folder, silent_judge.tasks(100), DebateEvaluator("general", rounds=1, silent_readouts=True))
+    return folder
+
+
+def test_a_threshold_is_said_with_its_promise_and_written(
+    silent: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "settle.yaml"
+    given = ("--settle-error", "0.05", "--rule", "rounds=1", "--out", file)
+    assert debate(monkeypatch, "stopping", silent, *given) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "settles 80 of 100 tasks (80%) without a debate" in shown
+    assert "0 of the 80 among 100 are wrong" in shown
+    assert yaml.safe_load(file.read_text())["settle"].startswith("p_best=0.9")
+    assert debate(monkeypatch, "stopping", silent, *given) == 2
+    assert "exists already" in capsys.readouterr().err
+
+
+def test_what_cannot_be_promised_is_said_and_not_written(
+    silent: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "settle.yaml"
+    assert debate(monkeypatch, "stopping", silent, "--settle-error", "0.01", "--rule", "none", "--out", file) == 0
+    told = capsys.readouterr()
+    assert "No threshold of p_best can be promised" in told.out
+    assert "Nothing is written" in told.err
+    assert not file.exists()
+
+
+def test_a_threshold_needs_silent_rounds(
+    run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert debate(monkeypatch, "stopping", run, "--settle-error", "0.05") == 2
+    assert "has no silent round" in capsys.readouterr().err
+
+
+def test_both_parts_stand_in_the_page_of_agreement(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    silent_run(tmp_path, silent_judge.tasks(20), DebateEvaluator("general", rounds=1, settle="p_best=0.8"))
+    assert debate(monkeypatch, "agree", tmp_path) == 0
+    shown = capsys.readouterr().out
+    assert "Settled and debated" in shown
+    assert "By the rule p_best=0.8." in shown
+    assert debate(monkeypatch, "show", tmp_path, "t1") == 0
+    assert "Silent round" in capsys.readouterr().out
+    assert debate(monkeypatch, "fit", tmp_path, "--settle-error", "0.25") == 0
+    assert "what a silent round may settle" in capsys.readouterr().out

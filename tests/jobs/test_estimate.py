@@ -43,6 +43,7 @@ EVALUATORS: list[Evaluator] = [
     DebateEvaluator("general", convergence=None, reply="compact", abstain=True),
     DebateEvaluator("general", candidate_order="balanced", stop_rule="ranking"),
     DebateEvaluator("general", readout="cells", silent_readouts=True),
+    DebateEvaluator("general", rounds=2, settle="p_best=0.5"),
     DebateEvaluator("general", readout="expected", mode="simultaneous"),
     ValueEvaluator(),
     ValueEvaluator(early_stop=EarlyStop()),
@@ -149,3 +150,9 @@ def test_the_longest_text_under_a_bound_is_found(chars: int) -> None:
 
 def test_a_pattern_that_bounds_no_text_is_none() -> None:
     assert _longest("^(A|B)( > (A|B)){2}$", 0, 100) is None
+
+
+def test_where_silent_rounds_settle_the_least_is_a_silent_round_and_the_most_a_whole_debate_after_it() -> None:
+    found = estimate(DebateEvaluator("general", rounds=2, settle="p_best=0.99"), [Task("q", ["a", "b"])])
+    assert found is not None
+    assert (found.least.calls, found.most.calls) == (3, 3 + 2 * 3)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import http.client
 import json
+import shutil
 import sqlite3
 import threading
 from collections.abc import Generator, Iterator
@@ -217,6 +218,20 @@ def test_an_older_store_is_left_as_it_is_and_the_way_out_is_named(tmp_path: Path
         Store(file, read_only=True)
     assert file.read_bytes() == before
     assert [each.name for each in tmp_path.iterdir()] == ["s.sqlite"]
+
+
+def test_a_store_without_the_newest_indexes_is_read_as_it_is(folder: Path, tmp_path: Path) -> None:
+    file = tmp_path / "run.sqlite"
+    shutil.copy(folder / "run.sqlite", file)
+    with closing(sqlite3.connect(file)) as connection, connection:
+        connection.execute("DROP INDEX task_ids")
+        connection.execute("DROP INDEX evaluations_at_a_glance")
+        connection.execute("UPDATE alembic_version SET version_num = '0006'")
+    before = contents(tmp_path)
+    with served(file) as found:
+        assert asked(found, "rows", run=str(folder), g="odd", q="T11")["columns"]["id"] == ["t11"]
+        assert asked(found, "figures", run=str(folder))["counts"]["evaluated"] == 30
+    assert contents(tmp_path) == before
 
 
 def test_a_store_that_is_not_there_is_not_made(tmp_path: Path) -> None:

@@ -15,7 +15,9 @@ import pytest
 from debate import Budget, Engine, Evaluation, Task
 from debate.backends import Call, Scripted
 from debate.errors import ConfigError
+from debate.flow import Completion
 from debate.runtime.pools import Pool
+from debate.scoring.distributions import distribution_of
 from tests.small_flows import debates, plain
 
 
@@ -29,6 +31,8 @@ class Biased:
 
     `worths` has those of each task's candidates, n of them in all; other tasks' are all alike.
     """
+
+    calls: int
 
     def __init__(self, n: int, worths: Mapping[str, Sequence[int]] | None = None) -> None:
         self.n, self.worths = n, worths or {}
@@ -119,3 +123,77 @@ def test_candidates_of_groups_that_the_budget_left_undone_are_unscored() -> None
 def test_groups_without_room_are_refused_before_anything_is_asked(wrong: dict[str, Any]) -> None:
     with Engine(Scripted(lambda call: "")) as engine, pytest.raises(ConfigError, match=r"group|anchors"):
         engine.evaluate_pool("Which?", texts(20), debates(), **wrong)
+
+
+class Reader(Biased):
+    """Reads candidates out by their worth, a little unsure, and debates them the other way round among the best."""
+
+    def __call__(self, call: Call) -> Any:
+        if call.info.get("moment") is None:
+            return super().__call__(call)
+        self.calls += 1
+        assert call.read_out is not None
+        worth, order = self.worths[str(call.info["task_id"])], [int(j) for j in call.info["labels"].values()]
+        each = len(call.read_out.continuations) // len(order)
+        found = [self._shares(worth[j]) for j in order for _ in range(each)]
+        return Completion("", distributions=tuple(distribution_of(shares) for shares in found))
+
+    def _shares(self, worth: int) -> dict[str, float]:
+        score = 10 * worth / self.n
+        low = int(score)
+        return {str(low): 1 - (score - low), str(low + 1): score - low}
+
+
+def screened(n: int, final: Mapping[str, Sequence[int]] | None = None, **more: Any) -> tuple[Evaluation, Reader]:
+    task = Task("Which is worth most?", texts(n), id="pool")
+    planned = Pool.plan(task, 8, 2, 0)
+    script = Reader(n, {**{each.id: worths(each) for each in planned.tasks}, **(final or {})})
+    with Engine(Scripted(script), seed=0) as engine:
+        return engine.evaluate_pool(task, evaluator=debates(), silent=True, **more), script
+
+
+def test_a_silent_screening_ranks_all_and_only_those_that_may_be_best_are_debated() -> None:
+    found, script = screened(40)
+    planted = [int(text.split()[1]) for text in texts(40)]
+    finalists = found.details["finalists"]
+    assert 2 <= len(finalists) <= 8
+    assert {planted[j] for j in finalists} == set(range(40 - len(finalists), 40))
+    assert [member.stop_reason for member in found.members[:-1]] == ["silent"] * 7
+    assert found.members[-1].rounds_run == 2
+    assert script.calls == found.usage.calls == 7 * 2 + 4
+    rest = [j for j in range(40) if j not in finalists]
+    assert found.scores[rest].max() <= found.scores[finalists].min()
+    assert found.status == "ok"
+
+
+def test_the_final_decides_among_those_that_may_be_best() -> None:
+    first, _ = screened(40)
+    finalists = first.details["finalists"]
+    upset = finalists[0]
+    found, _ = screened(40, {"pool/final": [9 * (j == upset) for j in finalists]})
+    assert found.selected == upset
+    assert found.details["finalists"] == finalists
+
+
+def test_a_pool_that_fits_into_a_group_is_debated_without_a_screening() -> None:
+    task = Task("Which is worth most?", texts(5), id="pool")
+    with Engine(Scripted(Biased(5, {"pool": worths(task)}))) as engine:
+        assert engine.evaluate_pool(task, evaluator=debates(), silent=True).rounds_run == 2
+
+
+def test_a_screened_pool_is_recorded_and_asked_once(tmp_path: Path) -> None:
+    task, planned = Task("Which?", texts(20), id="pool"), Pool.plan(Task("Which?", texts(20), id="pool"), 8, 2, 0)
+    script = Reader(20, {each.id: worths(each) for each in planned.tasks})
+    found: list[dict[str, Any]] = []
+    calls = list[int]()
+    for _ in range(2):
+        with Engine(Scripted(script), store=f"sqlite:///{tmp_path / 'store.sqlite'}") as engine:
+            found.append(plain(engine.evaluate_pool(task, evaluator=debates(), run="pool", silent=True)))
+        calls.append(script.calls)
+    assert found[0] == found[1]
+    assert calls[0] == calls[1]
+
+
+def test_only_agents_of_a_debate_are_read_out_silently() -> None:
+    with Engine(Scripted(Biased(20))) as engine, pytest.raises(ConfigError, match="the evaluator is value"):
+        engine.evaluate_pool("Which?", texts(20), "value", silent=True)

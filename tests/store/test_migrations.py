@@ -131,6 +131,9 @@ def test_labels_of_an_earlier_store_are_read_anew(tmp_path: Path) -> None:
     shutil.copy(Path(__file__).parents[1] / "data" / "runs" / "vote" / "run.sqlite", file)
     Store(file).close()
     with closing(sqlite3.connect(file)) as connection, connection:  # as the second schema had it
+        connection.execute("CREATE INDEX ix_evaluations_status ON evaluations (status)")
+        connection.execute("DROP INDEX evaluations_at_a_glance")
+        connection.execute("DROP INDEX task_ids")
         connection.execute("ALTER TABLE evaluations DROP COLUMN verdict")
         connection.execute("ALTER TABLE evaluations DROP COLUMN chance")
         connection.execute("ALTER TABLE evaluations ADD COLUMN best INTEGER")

@@ -44,8 +44,10 @@ from debate.dataset.evalset import EvalSet
 from debate.errors import BudgetExceededError, StoreError
 from debate.jobs import run as jobs
 from debate.testing import SilentListener, reply_for
+from tests.held_date import hold_date_still
 from tests.small_flows import debates
 
+hold_date_still()
 faulthandler.dump_traceback_later(60, exit=True)
 folder, options = Path(sys.argv[1]), json.loads(sys.argv[2])
 jobs._REPORT_SECONDS = 0.05

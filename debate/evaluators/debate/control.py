@@ -57,17 +57,19 @@ class ControlEvaluator(DebateEvaluator):
     def flow(self, task: Task, run: RunContext) -> Flow[Evaluation]:
         """Score the candidates in as many rounds as the debate on them took.
 
+        A task that was settled without a debate is read out once more, in the same words: nobody heard anybody there.
+
         Raises:
             EvaluatorError: where the debate failed before its first turn.
         """
         rounds = self.rounds_of[task.id]
-        if 0 in rounds:
+        if 0 in rounds and self.settle is None:
             raise EvaluatorError("the debate took no turn, so the silent panel takes none")
         return debate_flow([self._panel(each) for each in rounds], task, run)
 
     def footprint(self, task: Task) -> Footprint:
         """Upper bound of the panel's prompts on this task."""
-        return replace(super().footprint(task), replies=max(self.rounds_of[task.id]) * len(self.personas))
+        return replace(super().footprint(task), replies=max(1, *self.rounds_of[task.id]) * len(self.personas))
 
     def describe(self) -> dict[str, Any]:
         """As a debate's, with the run that this is the control of; the rounds of its tasks shape no prompt."""
@@ -78,7 +80,7 @@ class ControlEvaluator(DebateEvaluator):
 
     def _panel(self, rounds: int) -> Self:
         if rounds not in self._panels:
-            self._panels[rounds] = replace(self, rounds=rounds)
+            self._panels[rounds] = replace(self, rounds=max(rounds, 1), settle=None if rounds else self.settle)
         return self._panels[rounds]
 
     @cached_property

@@ -1,5 +1,6 @@
 """The multi-agent debate of Yucha 2024 ("TextEvolve Evaluate") as a flow.
 
+    with `settle`:  read all agents silently; end here where that settles the task
     for each round:
         for each agent:  recall, prompt, generate, parse -> a turn with its (J, K) score matrix
         stop when the agents agree
@@ -23,6 +24,7 @@ from debate.evaluators.debate.candidate_order import arrange, base_order
 from debate.evaluators.debate.prompts import DebatePrompts
 from debate.evaluators.debate.reading import Reader, low_mass
 from debate.evaluators.debate.settings import CELL_SCALE, DebateSettings
+from debate.evaluators.debate.settling import measures
 from debate.evaluators.result import build_evaluation
 from debate.flow import Completion, Flow, Generate, ReadOut, Recall, RoundEnd, gather, generate_parsed, recall
 from debate.hashing import derive
@@ -32,7 +34,7 @@ from debate.scoring.tensor import normalize_tensor
 from debate.selection import argmax
 from debate.settings import documented
 from debate.stop_rules import Rounds
-from debate.types import Failure, FloatArray, Memory, SilentReadout, StopReason, Task, Transcript, Turn
+from debate.types import UNSPOKEN, Failure, FloatArray, Memory, SilentReadout, StopReason, Task, Transcript, Turn
 
 
 @documented
@@ -81,9 +83,10 @@ class _Debate:
         self.cv: list[float] = []
         self.tokens = 0
 
-    def flow(self) -> Flow[Evaluation]:
+    def flow(self, opening: Sequence[_Silent] | None = None) -> Flow[Evaluation]:
+        """The whole debate, after a silent round that was read already or is read now, where there is to be one."""
         stop: StopReason | None = None
-        before = yield from self._silent_readouts()
+        before = (yield from self.silent_round()) if opening is None else opening
         for r in range(self.settings.rounds):
             self.turns += yield from self._round(r)
             self.cv.append(self._cv(r))
@@ -91,12 +94,23 @@ class _Debate:
             self.run.tell(RoundEnd(r, self.cv[-1], stop))
             if stop is not None:
                 break
-        after = yield from self._silent_readouts()
+        after = (yield from self.silent_round()) if self.settings.silent_readouts else ()
         return self._evaluation(stop or "max_rounds", before, after)
 
-    def _silent_readouts(self) -> Flow[list[_Silent]]:
+    def unspoken(self, opening: Sequence[_Silent], stop: StopReason) -> Evaluation:
+        """What the silent round alone comes to."""
+        silent, pooling = [each.found for each in opening], self.settings.pooling
+        return self._built(
+            stop,
+            scores=pooling.scores(silent),
+            failures=[each.failure for each in opening if each.failure is not None],
+            p_best=pooling.p_best(silent),
+            before=tuple(silent),
+        )
+
+    def silent_round(self) -> Flow[list[_Silent]]:
         """How every agent would score now, having heard what its next turn would show, without a word of its own."""
-        if not self.settings.silent_readouts:
+        if not self.settings.opens_silently:
             return []
 
         def all_agents() -> Flow[tuple[_Silent, ...]]:
@@ -111,9 +125,11 @@ class _Debate:
         memories = yield from self._recall(i, heard)
         moment = "after" if self.turns else "before"
         prompt, name = self.prompts.prompt(i, heard, memories), self.settings.personas[i].name
+        rule = self.settings.settles_by
+        model = {"model": rule.model} if rule is not None and rule.model is not None else {}
 
         def ask(read_out: ReadOut) -> Generate:
-            return self._call(i, len(self.cv), moment=moment, prompt=prompt, read_out=read_out)
+            return replace(self._call(i, len(self.cv), moment=moment, prompt=prompt, read_out=read_out), **model)
 
         cells = yield from self.readers[i].read_out(None, ask)
         self.tokens += cells.tokens
@@ -232,25 +248,30 @@ class _Debate:
 
     def _evaluation(self, stop: StopReason, before: Sequence[_Silent], after: Sequence[_Silent]) -> Evaluation:
         settings, tensor = self.settings, self._rounds().tensor  # (R, I, J, K)
-        scores = normalize_tensor(tensor, settings.component_weights, settings.method, settings.quorum_size)  # (J,)
         failures = (*map(self._failure_of, self.turns), *(silent.failure for silent in (*before, *after)))
-        return build_evaluation(
-            settings,
-            self.task,
-            self.run,
-            scores=scores,
+        return self._built(
+            stop,
+            scores=normalize_tensor(tensor, settings.component_weights, settings.method, settings.quorum_size),
             failures=[failure for failure in failures if failure is not None],
-            stop_reason=stop,
-            turns=self.turns,
             tensor=tensor,
             p_best=self._p_best(),
             before=tuple(silent.found for silent in before),
             after=tuple(silent.found for silent in after),
-            components=self.components,
-            agents=tuple(persona.name for persona in settings.personas),
             cv=tuple(self.cv),
             rounds_run=len(self.cv),
             transcript=Transcript(tuple(self.turns)),
+        )
+
+    def _built(self, stop: StopReason, **parts: Any) -> Evaluation:
+        return build_evaluation(
+            self.settings,
+            self.task,
+            self.run,
+            stop_reason=stop,
+            turns=self.turns,
+            components=self.components,
+            agents=tuple(persona.name for persona in self.settings.personas),
+            **parts,
         )
 
     def _p_best(self) -> FloatArray | None:
@@ -273,16 +294,60 @@ class _Debate:
 
 def debate_flow(settings: Sequence[DebateSettings], task: Task, run: RunContext) -> Flow[Evaluation]:
     """The debate on a task; `settings` are of its candidate orders, which differ in nothing but their rounds."""
+    debates = _debates(settings, task, run)
+    if debates[0].settings.settles_by is not None:
+        return _settled_or_debated(debates, task, run)
+    flows = [debate.flow() for debate in debates]
+    return _balanced(debates, flows, task, run) if len(flows) > 1 else flows[0]
+
+
+def _debates(settings: Sequence[DebateSettings], task: Task, run: RunContext) -> list[_Debate]:
     settings = [own.of_task(task) for own in settings]
     kind = settings[0].candidate_order
     base = base_order(kind, len(task.candidates), derive(run.seed, "order", task.id))
-    debates = [_Debate(own, task, run, order) for own, order in zip(settings, (base, base[::-1]), strict=False)]
-    return _balanced(debates, task, run) if kind == "balanced" else debates[0].flow()
+    orders = (base, base[::-1]) if kind == "balanced" else (base,)
+    return [_Debate(own, task, run, order) for own, order in zip(settings, orders, strict=False)]
 
 
-def _balanced(debates: Sequence[_Debate], task: Task, run: RunContext) -> Flow[Evaluation]:
-    """The debate in one candidate order and in its reverse; scores are the mean of the two."""
-    members = yield from gather([debate.flow() for debate in debates])
+def _settled_or_debated(debates: Sequence[_Debate], task: Task, run: RunContext) -> Flow[Evaluation]:
+    """The silent round, of both candidate orders where there are two, and a debate unless it settles the task."""
+    rule, pooling = debates[0].settings.settles_by, debates[0].settings.pooling
+    openings = yield from _openings(debates)
+    has_failed = any(each.failure is not None for opening in openings for each in opening)
+    found = measures([[each.found for each in opening] for opening in openings], pooling)
+    if rule is None or has_failed or not rule.settles(found):
+        flows = [debate.flow(opening) for debate, opening in zip(debates, openings, strict=True)]
+        return (yield from (_balanced(debates, flows, task, run) if len(flows) > 1 else flows[0]))
+    return _unspoken(debates, openings, "settled")
+
+
+def _unspoken(debates: Sequence[_Debate], openings: Sequence[Sequence[_Silent]], stop: StopReason) -> Evaluation:
+    members = [debate.unspoken(opening, stop) for debate, opening in zip(debates, openings, strict=True)]
+    return _joined(debates, members, debates[0].task, debates[0].run) if len(members) > 1 else members[0]
+
+
+def silent_flow(settings: DebateSettings, task: Task, run: RunContext) -> Flow[Evaluation]:
+    """A silent round on a task, in both candidate orders where there are two, and nothing else."""
+    debates = _debates((settings, settings), task, run)
+    return _unspoken(debates, (yield from _openings(debates)), "silent")
+
+
+def _openings(debates: Sequence[_Debate]) -> Flow[Sequence[Sequence[_Silent]]]:
+    """The silent round of each; one alone has the address that it has where `silent_readouts` asks for it."""
+    if len(debates) == 1:
+        return [(yield from debates[0].silent_round())]
+    return (yield from gather([debate.silent_round() for debate in debates]))
+
+
+def _balanced(
+    debates: Sequence[_Debate], flows: Sequence[Flow[Evaluation]], task: Task, run: RunContext
+) -> Flow[Evaluation]:
+    """The debate in one candidate order and in its reverse."""
+    return _joined(debates, (yield from gather(flows)), task, run)
+
+
+def _joined(debates: Sequence[_Debate], members: Sequence[Evaluation], task: Task, run: RunContext) -> Evaluation:
+    """One evaluation of both candidate orders, whose scores are the mean of the two."""
     scores = np.stack([member.scores for member in members]).mean(axis=0)  # (J,); NaN where either order has NaN
     return build_evaluation(
         debates[0].settings,
@@ -290,11 +355,17 @@ def _balanced(debates: Sequence[_Debate], task: Task, run: RunContext) -> Flow[E
         run,
         scores=scores,
         p_best=_mean_p_best(members, scores),
+        stop_reason=_unspoken_end(members),
         members=members,
         turns=[turn for member in members for turn in member.transcript],
         rounds_run=max(member.rounds_run for member in members),
         order_agreement=_agree(members),
     )
+
+
+def _unspoken_end(members: Sequence[Evaluation]) -> StopReason | None:
+    """Why nobody spoke in either order; None where somebody did."""
+    return next((end for end in UNSPOKEN if all(member.stop_reason == end for member in members)), None)
 
 
 def _mean_p_best(members: Sequence[Evaluation], scores: FloatArray) -> FloatArray | None:

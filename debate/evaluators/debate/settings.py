@@ -16,6 +16,7 @@ from debate.errors import ConfigError, TaskError
 from debate.evaluators.base import Footprint, PromptingEvaluator, Readout
 from debate.evaluators.debate.candidate_order import CandidateOrder
 from debate.evaluators.debate.prompts import TEMPLATE_NAMES, check_templates
+from debate.evaluators.debate.settling import OWN_MODELS, Pooling, SettleRule
 from debate.parsing.debate_reply import HIGH, LOW, ReplyForm
 from debate.profiles import Persona, Profile, load_profile
 from debate.scoring.tensor import Method, highest_score, normalize_tensor
@@ -112,6 +113,12 @@ class DebateSettings(PromptingEvaluator):
         "or none; see `debate.stop_rules`.",
         came_later=True,
     )
+    settle: str | None = result_setting(
+        None,
+        "Settle a task without a debate where a silent round of all agents leaves no doubt: p_best=0.95, margin=2 or "
+        "agreement=1, and `,model=NAME` where another model is to read; see `debate.evaluators.debate.settling`.",
+        came_later=True,
+    )
     task_components: TaskComponents = setting(
         "beside",
         "Where a task has components of its own. beside: they are scored after the profile's. instead: they alone are "
@@ -127,6 +134,11 @@ class DebateSettings(PromptingEvaluator):
             raise ConfigError(f"must lie in 1..{n_agents}, or be None, got {self.quorum}", field="quorum")
         if self.stop_rule is not None:
             object.__setattr__(self, "stop_rule", str(self.stops_by))
+        if (rule := self.settles_by) is not None:
+            object.__setattr__(self, "settle", str(rule))
+            if rule.model is not None and self.silent_readouts:
+                problem = f"names the model {rule.model!r}, and silent_readouts compares each agent with itself"
+                raise ConfigError(problem, field="settle", hint="leave out the model, or silent_readouts")
         self._check_weights()
         if self.weights is not None and not isinstance(self.weights, Mapping):
             object.__setattr__(self, "weights", tuple(self.component_weights.tolist()))
@@ -180,19 +192,30 @@ class DebateSettings(PromptingEvaluator):
 
     @property
     def models(self) -> frozenset[str]:
-        """Names of the models that personas ask for."""
-        return frozenset(persona.model for persona in self.personas if persona.model is not None)
+        """Names of the models that personas and `settle` ask for."""
+        asked = {*(persona.model for persona in self.personas), self.settles_by and self.settles_by.model}
+        return frozenset(name for name in asked if name is not None)
 
     @property
     def read_models(self) -> frozenset[str | None]:
         """Models whose probabilities of labels are read; None is the run's own."""
         is_read = self.readout != "reply" or self.silent_readouts
-        return frozenset(persona.model for persona in self.personas) if is_read else frozenset()
+        own = frozenset(persona.model for persona in self.personas)
+        return (own if is_read else frozenset[str | None]()) | self.opening_models
 
     @property
     def continued_models(self) -> frozenset[str | None]:
         """Those of them that are to say the labels after words of ours or none, and not in a reply of their own."""
-        return self.read_models if self.readout == "cells" or self.silent_readouts else frozenset()
+        is_continued = self.readout == "cells" or self.silent_readouts
+        return self.read_models if is_continued else self.opening_models
+
+    @property
+    def opening_models(self) -> frozenset[str | None]:
+        """Models that read the silent round by which a task may be settled."""
+        rule = self.settles_by
+        if rule is None:
+            return frozenset()
+        return frozenset(persona.model if rule.model is None else rule.model for persona in self.personas)
 
     @cached_property
     def component_weights(self) -> FloatArray:
@@ -208,6 +231,21 @@ class DebateSettings(PromptingEvaluator):
     def stops_by(self) -> StopRule:
         """The rule by which a debate ends before its last round."""
         return StopRule.of_settings(self.stop_rule, self.convergence, self.over)
+
+    @cached_property
+    def settles_by(self) -> SettleRule | None:
+        """The rule by which a silent round settles a task; None where every task is debated."""
+        return None if self.settle is None else SettleRule.parse(self.settle)
+
+    @property
+    def opens_silently(self) -> bool:
+        """Whether every agent is read out before anybody has spoken."""
+        return self.silent_readouts or self.settle is not None
+
+    @cached_property
+    def pooling(self) -> Pooling:
+        """How the agents of a silent round are put together."""
+        return Pooling(self.component_weights, self.method, self.quorum_size)
 
     @property
     def profile_name(self) -> str:
@@ -259,7 +297,7 @@ class DebateSettings(PromptingEvaluator):
         longest_role = max(len(persona.role) for persona in self.personas)
         samplings = self.samplings(len(task.candidates))
         turns = self.rounds * len(self.personas)
-        read_outs = turns * (self.readout == "cells") + 2 * self.silent_readouts
+        read_outs = turns * (self.readout == "cells") + self.opens_silently + self.silent_readouts
         ends = _END_CHARACTERS * len(task.candidates) * len(self.components) if read_outs else 0
         return Footprint(
             characters=rules + longest_role + sum(map(len, texts)) + ends,
@@ -284,7 +322,13 @@ class DebateSettings(PromptingEvaluator):
             personas=[_describe_persona(persona) for persona in self.personas],
             components=[[component.name, component.description] for component in self.components],
             templates=self.prompt_templates.fingerprint(*TEMPLATE_NAMES),
+            **self._describe_opening(),
         )
+
+    def _describe_opening(self) -> dict[str, Any]:
+        """Who reads the silent round, where it is not asked anyway: a run that began without it cannot take it up."""
+        rule, is_asked = self.settles_by, self.silent_readouts and self.candidate_order != "balanced"
+        return {} if rule is None or is_asked else {"opening": rule.model or OWN_MODELS}
 
     def _check_weights(self) -> None:
         """Refuse weights that cannot be aggregated before a model is asked."""

@@ -90,3 +90,10 @@ def test_another_evaluator_than_a_debate_has_no_control() -> None:
         ControlEvaluator.of(ValueEvaluator(), {}, OF)
     with pytest.raises(ConfigError, match="silent panel already"):
         ControlEvaluator.of(debates(mode="independent"), {}, OF)
+
+
+def test_a_task_that_was_settled_without_a_debate_is_read_out_again() -> None:
+    panel = control({"t0": (0,), "t1": (1,)}, settle="agreement=0.01")
+    found, calls = evaluated(panel, *tasks(2))
+    assert [each.stop_reason for each in found] == ["settled", "max_rounds"]
+    assert len(calls) == 4

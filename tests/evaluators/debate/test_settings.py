@@ -191,7 +191,7 @@ _CHANGES: dict[str, Any] = {
     "softmax_temperature": 2.0, "retries": 1, "history_scores": False, "blind_first_round": True, "ties": "seeded",
     "token_budget": 9, "sampling": Sampling(temperature=0.1), "comment_chars": 9, "overall_chars": 9,
     "readout": "cells", "reply": "compact", "abstain": True, "silent_readouts": True,
-    "stop_rule": "ranking", "task_components": "instead",
+    "stop_rule": "ranking", "settle": "agreement", "task_components": "instead",
 }  # fmt: skip
 
 
