@@ -208,11 +208,22 @@ def _from_identity(described: Mapping[str, Any]) -> Evaluator:
     if name != DebateEvaluator.name:
         if AGGREGATION not in described:
             raise ConfigError("it was begun in Python, and the store has only those settings that shape prompts")
-        return make_evaluator(name, _unusual(name, values))
+        members = {key: _members(value) for key, value in values.items() if _is_members(value)}
+        return EVALUATORS.load(name)(**values | members) if members else make_evaluator(name, _unusual(name, values))
     settings: dict[str, Any] = {**values, "profile": _profile_of(described), "sampling": Sampling(**given["sampling"])}
     if (control_of := described.get("control_of")) is not None:
         return ControlEvaluator(**settings, control_of=control_of)
     return DebateEvaluator(**settings)
+
+
+def _is_members(value: Any) -> bool:
+    """Whether a setting describes evaluators by name."""
+    found = list(cast("dict[str, Any]", value).values()) if isinstance(value, dict) else []
+    return bool(found) and all(isinstance(each, dict) and "evaluator" in each for each in found)
+
+
+def _members(described: Mapping[str, Any]) -> dict[str, Evaluator]:
+    return {name: _from_identity(each) for name, each in described.items()}
 
 
 def _unusual(name: str, values: Mapping[str, Any]) -> dict[str, Any]:

@@ -298,9 +298,21 @@
 
   const isOfTurn = (turn) => (about) => about.round === turn.round && about.agent === turn.agent && !about.moment;
 
-  const isOfJudgment = (judgment) => (about) => ["sample", "step"].every((name) => about[name] === undefined || about[name] === judgment[name]) &&
-    (about.candidate === undefined || judgment.candidates.includes(about.candidate)) &&
-    (about.labels === undefined || Object.values(about.labels).join() === judgment.candidates.join());
+  // The candidates that a judge of a cross evaluation was shown, by which its calls count; null for all.
+  function shownTo(evaluation, n) {
+    const judgements = (evaluation.details || {}).judgements, judges = judgesOf(evaluation);
+    return judges.length ? judgements.filter((each) => each.judge === judges[n]).map((each) => each.candidate) : null;
+  }
+
+  function judgesOf(evaluation) {
+    const judgements = (evaluation.details || {}).judgements;
+    const judges = Array.isArray(judgements) ? [...new Set(judgements.map((each) => each.judge))] : [];
+    return judges.length === evaluation.members.length ? judges : [];
+  }
+
+  const isOfJudgment = (judgment, shown) => (about) => ["sample", "step"].every((name) => about[name] === undefined || about[name] === judgment[name]) &&
+    (about.candidate === undefined || judgment.candidates.includes(shown ? shown[about.candidate] : about.candidate)) &&
+    (about.labels === undefined || Object.values(about.labels).map((j) => (shown ? shown[j] : j)).join() === judgment.candidates.join());
 
   function turnOf(turn, before, components, of) {
     const said = make("section", { class: "turn" }, make("h5", null, turn.agent));
@@ -352,7 +364,7 @@
     return make("section", { class: "turn" }, make("h5", null, about), told.length ? make("p", null, make("strong", null, told.join("; "))) : null,
       judgment.failure ? make("p", { class: "failed" }, `${judgment.failure.message} (${judgment.failure.reason})`) : null,
       judgment.text ? words("p", null, judgment.text) : null,
-      promptButton("Prompt", of.run, callsOf(of.path, isOfJudgment(judgment))));
+      promptButton("Prompt", of.run, callsOf(of.path, isOfJudgment(judgment, of.shown))));
   }
 
   function firstErrors(evaluation) {
@@ -367,8 +379,8 @@
     const member = evaluation.members[n], details = evaluation.details || {}, turn = member.transcript[0];
     const named = Object.entries(details.members || {}).find(([, place]) => place === n);
     if (named) return `${named[0]} (${member.evaluator})`;
-    const judges = Array.isArray(details.judgements) ? [...new Set(details.judgements.map((each) => each.judge))] : [];
-    if (judges.length === evaluation.members.length) return `${judges[n]} (${member.evaluator})`;
+    const judges = judgesOf(evaluation);
+    if (judges.length) return `${judges[n]} (${member.evaluator})`;
     return turn ? `${member.evaluator}, candidates shown in the order ${Object.values(turn.labels).map((j) => j + 1).join(", ")}` : `${member.evaluator} ${n + 1}`;
   }
 
@@ -403,7 +415,7 @@
     }
     if (evaluation.members.length) parts.push(make("h3", null, "Made from"), membersTable(evaluation));
     evaluation.members.forEach((member, n) => {
-      parts.push(folded(memberName(evaluation, n), stopLine(member), ...evaluationParts(task, member, best, { ...of, path: [...of.path, n] })));
+      parts.push(folded(memberName(evaluation, n), stopLine(member), ...evaluationParts(task, member, best, { ...of, path: [...of.path, n], shown: shownTo(evaluation, n) || of.shown })));
     });
     if (evaluation.details && Object.keys(evaluation.details).length) {
       parts.push(folded("Further details", words("pre", { tabindex: 0 }, asText(evaluation.details))));

@@ -76,8 +76,9 @@ def shown(directory: RunDirectory, task_id: str = "a") -> list[tuple[dict[str, s
         DebateEvaluator("general", mode="simultaneous", readout="cells", silent_readouts=True),
         ValueEvaluator(samples=2),
         VoteEvaluator(ballots=3, ballot="pairwise"),
+        PanelEvaluator(members={"debate": DebateEvaluator("general", rounds=1), "votes": VoteEvaluator(ballots=2)}),
     ],
-    ids=["debate", "balanced", "cells", "value", "vote"],
+    ids=["debate", "balanced", "cells", "value", "vote", "panel"],
 )
 def test_what_was_sent_is_shown_for_a_run_that_was_begun_in_python(tmp_path: Path, evaluator: Evaluator) -> None:
     model = Remembering()

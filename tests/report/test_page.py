@@ -248,16 +248,22 @@ def test_a_panel_shows_its_members_by_name_and_what_each_of_them_said(browser: A
         assert "Round 1" in page.locator("#detail").inner_text()
 
 
-def test_the_judges_of_a_cross_evaluation_are_named(browser: Any, tmp_path: Path) -> None:
+def test_the_judges_of_a_cross_evaluation_are_named_with_what_each_was_sent(browser: Any, tmp_path: Path) -> None:
     judges = {name: ValueEvaluator(samples=n) for n, name in enumerate(("alpha", "beta"), 1)}
     texts = [{"text": f"text of {name}", "generator": name} for name in judges]
     given = [{**task, "candidates": texts, "metadata": {"best": 0}} for task in tasks(2)]
-    write_report(evaluated(tmp_path / "run", CrossEvaluator(judges=judges), given), tmp_path / "r.html")
+    write_report(evaluated(tmp_path / "run", CrossEvaluator(judges=judges), given), tmp_path / "r.html", prompts=True)
     with opened(browser, tmp_path / "r.html") as page:
         page.locator("#rows [role=option]").first.click()
         page.wait_for_selector("#detail h2")
         table = page.get_by_role("region", name="members")
         assert table.locator("tbody th").all_inner_texts() == ["alpha (value)", "beta (value)"]
+        for judge, shown in (("alpha", "beta"), ("beta", "alpha")):
+            page.locator("summary", has_text=f"{judge} (value)").click()
+            part = page.locator("details", has=page.locator("summary", has_text=f"{judge} (value)"))
+            part.get_by_role("button", name="Prompt").first.click()
+            part.locator(".sent pre").nth(1).wait_for()
+            assert f"text of {shown}" in part.locator(".sent pre").nth(1).inner_text()
 
 
 def test_a_step_that_is_wrong_is_named_and_none_where_all_are_right(browser: Any, tmp_path: Path) -> None:
