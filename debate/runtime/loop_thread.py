@@ -57,6 +57,7 @@ class LoopThread:
         self._loop = asyncio.new_event_loop()
         self._process = os.getpid()
         self._lock = threading.RLock()
+        self._is_closing = False
         self._is_closed = False
         self._under_way: set[Future[Any]] = set()
         self._waiting: set[SimpleQueue[Any]] = set()
@@ -169,7 +170,12 @@ class LoopThread:
         if self._is_closed or self.is_foreign:
             return
         with self._lock:
-            ending = self._submit(_cancel_the_rest(), self._schedule, is_blocking=True)
+            self._is_closing = True  # before anything is cancelled, which the loop may tell of at once
+            try:
+                ending = self._submit(_cancel_the_rest(), self._schedule, is_blocking=True)
+            except EngineError:
+                self._is_closing = False
+                raise
             self._is_closed = True
         try:
             concurrent.futures.wait([ending], seconds)
@@ -257,7 +263,7 @@ class LoopThread:
 
     def _cancelled(self) -> EngineError:
         """What to tell whoever waited for work that was cancelled, and had not asked for that."""
-        if self._is_closed:
+        if self._is_closing or self._is_closed:
             return EngineError("the engine was closed while this was under way")
         return EngineError("this was cancelled from within: a CancelledError that nobody had asked for")
 
