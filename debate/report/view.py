@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self, overload
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from debate.errors import ConfigError, InputError
 from debate.files import json_text
@@ -23,6 +23,7 @@ from debate.jobs.sent import Prompts
 from debate.meta_evaluation.judged import JudgedRun, as_judged, judged_run
 from debate.report.html import Section, excerpt, facts_of, figures_of, policy, script_of, static, template
 from debate.report.rows import FILTERS, Indexed, columns
+from debate.report.trees import level_of
 from debate.store import Store, StoredRun
 from debate.store.pages import Asked, Recorded
 from debate.store.workers import WorkerState
@@ -71,6 +72,7 @@ class Viewer:
             "sizes": self.sizes,
             "rows": self.rows,
             "one": self.one,
+            "search": self.search,
             "prompts": self.prompts,
             "progress": self.progress,
             "counts": self.counts,
@@ -130,6 +132,13 @@ class Viewer:
             raise InputError(f"there is no evaluation of the task {name!r}")
         row = {key: values[0] for key, values in _columns([found]).items()}
         return f'{{"task": {json_text(found.task)}, "row": {json_text(row)}, "evaluation": {found.evaluation}}}'
+
+    def search(self, query: Query) -> str:
+        """The levels of one search over thoughts, by its group, in their order: the first 1,000."""
+        asked = Asked(group=query.get("g", ""), limit=_MOST_ROWS)
+        found = self._pages.read(query.get("run")).page(asked)
+        levels = [level_of(each.task_id, each.task, each.evaluation) for each in found]
+        return json_text([each for each in levels if each is not None])
 
     def prompts(self, query: Query) -> str:
         """What was sent to the models about one task, or why that cannot be shown.
@@ -273,7 +282,7 @@ def _figures(run: StoredRun) -> dict[str, Any]:
     totals = run.totals()
     facts = facts_of(run.identity, totals, run)
     return {
-        "facts": [(name, text.striptags() if isinstance(text, Markup) else text) for name, text in facts],
+        "facts": [(name, str(escape(text))) for name, text in facts],
         "failures": totals.failures,
         "answered": totals.answered,
         "cached": totals.cached,
