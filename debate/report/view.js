@@ -4,6 +4,7 @@
   const MISSING = ["There is no such task", "The run has no evaluation of it, or none yet."];
   const NOTHING = { id: [] };
   let firstRun = "", listed = [], figures = null, done = null, wanted = null, isEnd = false, isLoading = false;
+  let after = -1, isLookedUp = false;  // where the next page begins; whether the task that is searched for by its whole id was asked for
   columns = NOTHING;
 
   async function get(what, query) {
@@ -36,6 +37,7 @@
     const asked = { run: runOf(of), f: [...of.filters].join(","), q: of.search };
     if (of.choices.group !== null) asked.g = of.choices.group;
     if (of.choices.stop !== null) asked.x = of.choices.stop;
+    if (of.choices.rounds !== null) asked.r = of.choices.rounds;
     return asked;
   }
 
@@ -46,7 +48,7 @@
     if (now !== wanted) {
       if (wanted === null || JSON.parse(wanted)[0].run !== runOf(of)) follow(of);
       wanted = now;
-      [columns, size, active, isEnd, isLoading] = [NOTHING, 0, 0, false, false];
+      [columns, size, active, isEnd, isLoading, after, isLookedUp] = [NOTHING, 0, 0, false, false, startOf(of), false];
       byId("rows").scrollTop = 0;
     }
     if (document.activeElement !== byId("start")) byId("start").value = of.start || "";
@@ -55,16 +57,20 @@
 
   function countText(of) {
     const all = figures ? ` of ${many(figures.counts.evaluated)} evaluated tasks` : " tasks";
-    const isNarrowed = of.filters.size || of.choices.group !== null || of.choices.stop !== null || of.search || of.start;
+    const isNarrowed = of.filters.size || Object.values(of.choices).some((value) => value !== null) || of.search || of.start;
     if (isLoading && !size) return "asking the store";
+    if (isLoading && of.search && size < 2) return "1 task of this id; looking for it in all others";
     return isEnd ? `${many(size)}${isNarrowed ? all : " tasks"}` : `the first ${many(size)}${all}; the next ones come as you go down`;
   }
 
-  async function fetchRows(after, limit, take) {
+  // The task whose id is searched for is asked for first, because an index has it; then those whose ids hold the text.
+  const part = () => (state().search ? { exact: isLookedUp ? "no" : "yes" } : {});
+
+  async function fetchRows(from, limit, take) {
     const mine = wanted;
     isLoading = true;
     try {
-      const found = await get("rows", { ...question(state()), after, limit });
+      const found = await get("rows", { ...question(state()), ...part(), after: from, limit });
       if (mine === wanted) take(found);
     } catch (error) {
       if (mine === wanted) isEnd = true;
@@ -77,13 +83,17 @@
 
   function more() {
     if (isEnd || isLoading || !runOf(state())) return;
-    const after = size ? columns.position[size - 1] : startOf(state());
-    fetchRows(after, PAGE_ROWS, (found) => {
-      const before = columns;
-      columns = Object.fromEntries(Object.entries(found.columns).map(([name, column]) => [name, [...(before[name] || []), ...column]]));
-      size = columns.id.length;
-      isEnd = found.is_end;
-    });
+    fetchRows(after, PAGE_ROWS, (found) => take(columns, found));
+  }
+
+  // What the list has before, and what was found.
+  function take(before, found) {
+    columns = Object.fromEntries(Object.entries(found.columns).map(([name, column]) => [name, [...(before[name] || []), ...column]]));
+    size = columns.id.length;
+    const isAll = isLookedUp || !state().search;
+    isEnd = isAll && found.is_end;
+    if (isAll) after = found.columns.position.at(-1) ?? after;
+    isLookedUp = true;
   }
 
   // Tasks end in any order, so a short list of a run under way is read anew; a long one goes on at its end.
@@ -95,11 +105,11 @@
       return;
     }
     const kept = columns.id[active];
+    const isFirst = isLookedUp && state().search && columns.id[0] === state().search;
+    const head = isFirst ? Object.fromEntries(Object.entries(columns).map(([name, column]) => [name, column.slice(0, 1)])) : NOTHING;
     fetchRows(startOf(state()), Math.max(size, PAGE_ROWS), (found) => {
-      columns = found.columns;
-      size = columns.id.length;
+      take(head, found);
       active = Math.max(0, kept === undefined ? 0 : columns.id.indexOf(kept));
-      isEnd = found.is_end;
     });
   }
 
@@ -137,7 +147,8 @@
     }
     options("group", of.choices.group, figures.counts.groups, (name) => name || "none");
     options("stop", of.choices.stop, figures.counts.stops, (name) => STOPPED[name] || name);
-    byId("group").parentElement.hidden = Object.keys(figures.counts.groups).length < 2;
+    options("rounds", of.choices.rounds, figures.counts.rounds, CHOICES.rounds[1]);
+    for (const id of ["group", "rounds"]) byId(id).parentElement.hidden = byId(id).options.length < 3;
     byId("stop").parentElement.hidden = !Object.keys(figures.counts.stops).length;
   }
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, overload
 
 from jinja2 import DictLoader, Environment, StrictUndefined
 from markupsafe import Markup
@@ -24,12 +24,14 @@ from debate.meta_evaluation.judged import as_judged
 from debate.report.html import excerpt, facts_of, policy, script_of, static
 from debate.report.rows import FILTERS, Indexed, columns
 from debate.store import Store, StoredRun
-from debate.store.pages import QUESTIONS, Asked, Recorded
+from debate.store.pages import Asked, Recorded
 from debate.store.workers import WorkerState
 
 _LABELS = {each.name: each.label for each in FILTERS} | {"unchosen": "nothing chosen"}
 _MOST_ROWS = 1000
+_LARGEST = 2**31 - 1
 _MOST_RUNS = 200
+_EXACT = {"yes": True, "no": False}
 _LEAST_SECONDS, _TIMES_ITS_COST = 1.0, 20
 """How long a figure stands: it is counted anew for a twentieth of the time at most."""
 Query = Mapping[str, str]
@@ -52,6 +54,7 @@ class Viewer:
             self._pages, self._figures = (opened.enter_context(open_store()) for _ in range(2))
             self._opened = opened.pop_all()
         self._first, self._identity = first, identity
+        self._questions = self._pages.questions()
         self._kept: dict[tuple[str, str], _Kept] = {}
         self._lock = threading.Lock()
         self.answers: Mapping[str, Callable[[Query], str]] = {
@@ -82,7 +85,7 @@ class Viewer:
             }
             for each in runs[:_MOST_RUNS]
         ]
-        filters = [{"name": name, "label": _LABELS[name]} for name in QUESTIONS]
+        filters = [{"name": name, "label": _LABELS[name]} for name in self._questions]
         first = self._first or (runs[0].name if runs else "")
         return json_text({"runs": found, "filters": filters, "first": first})
 
@@ -92,7 +95,7 @@ class Viewer:
         Raises:
             InputError: for a filter that is not known, or a number that is none.
         """
-        asked = _asked(query)
+        asked = self._asked(query)
         found = self._pages.read(query.get("run")).page(asked)
         shown = _columns(found) | {"position": [each.position for each in found]}
         return json_text({"columns": shown, "is_end": len(found) < asked.limit})
@@ -131,6 +134,22 @@ class Viewer:
     def figures(self, query: Query) -> str:
         """What the run came to so far, and how many evaluations each filter shows."""
         return self._keep("figures", query, _figures)
+
+    def _asked(self, query: Query) -> Asked:
+        questions = frozenset(name for name in query.get("f", "").split(",") if name)
+        if unknown := sorted(questions.difference(self._questions)):
+            raise InputError(f"there is no filter {unknown[0]!r}", hint=f"known: {', '.join(self._questions)}")
+        after, limit, rounds = _number(query, "after", -1), _number(query, "limit", 100), _number(query, "r")
+        return Asked(
+            questions,
+            query.get("g"),
+            query.get("x"),
+            rounds,
+            query.get("q", ""),
+            _EXACT.get(query.get("exact", "")),
+            after=after,
+            limit=max(1, min(limit, _MOST_ROWS)),
+        )
 
     def _keep(self, what: str, query: Query, count: Callable[[StoredRun], dict[str, Any]]) -> str:
         name = query.get("run", "")
@@ -172,16 +191,17 @@ def _title(name: str) -> str:
     return Path(name).name if Path(name).is_absolute() else name
 
 
-def _asked(query: Query) -> Asked:
-    questions = frozenset(name for name in query.get("f", "").split(",") if name)
-    if unknown := sorted(questions - QUESTIONS.keys()):
-        raise InputError(f"there is no filter {unknown[0]!r}", hint=f"known: {', '.join(QUESTIONS)}")
+@overload
+def _number(query: Query, name: str, usual: int) -> int: ...
+@overload
+def _number(query: Query, name: str) -> int | None: ...
+def _number(query: Query, name: str, usual: int | None = None) -> int | None:
+    """A whole number that is asked for, which a database can hold."""
+    given = query.get(name)
     try:
-        after, limit = int(query.get("after", "-1")), int(query.get("limit", "100"))
+        return usual if given is None else max(-1, min(int(given), _LARGEST))
     except ValueError:
-        raise InputError("`after` and `limit` are whole numbers") from None
-    bounds = max(-1, min(after, 2**62)), max(1, min(limit, _MOST_ROWS))
-    return Asked(questions, query.get("g"), query.get("x"), query.get("q", ""), *bounds)
+        raise InputError(f"`{name}` is a whole number, not {given!r}") from None
 
 
 def _columns(found: list[Recorded]) -> dict[str, list[Any]]:
@@ -225,6 +245,7 @@ def _figures(run: StoredRun) -> dict[str, Any]:
             "evaluated": counts.evaluated,
             "questions": dict(counts.questions),
             "stops": dict(counts.stops),
+            "rounds": {str(taken): count for taken, count in counts.rounds.items()},
             "groups": dict(counts.groups),
         },
     }

@@ -8,7 +8,7 @@ import json
 import shutil
 import sqlite3
 import threading
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
@@ -19,11 +19,13 @@ import pytest
 
 from debate import VoteEvaluator
 from debate.errors import ConfigError, StoreError
+from debate.meta_evaluation.judged import JudgedRun
+from debate.report.rows import FILTERS, indexed
 from debate.report.serving import ViewServer
 from debate.report.view import Viewer
 from debate.store import Store
 from debate.store.pages import QUESTIONS
-from tests.report.pages import debated, evaluated, tasks
+from tests.report.pages import debated, doubtful, evaluated, tasks
 
 
 @contextmanager
@@ -125,8 +127,30 @@ def test_each_filter_shows_as_many_tasks_as_are_counted(server: ViewServer, fold
     assert asked(server, "rows", run=str(folder), g="odd", q="T1")["columns"]["id"] == [
         "t1", "t11", "t13", "t15", "t17", "t19"
     ]  # fmt: skip
+    assert sum(counts["rounds"].values()) == 30
+    for taken, count in counts["rounds"].items():
+        assert len(asked(server, "rows", run=str(folder), r=taken)["columns"]["id"]) == count
     for stop, count in counts["stops"].items():
         assert len(asked(server, "rows", run=str(folder), x=stop)["columns"]["id"]) == count
+
+
+@pytest.mark.parametrize("make", [debated, doubtful])
+def test_a_filter_of_a_view_shows_the_tasks_that_it_shows_in_a_report(
+    make: Callable[[Path], JudgedRun], tmp_path: Path
+) -> None:
+    run = make(tmp_path / "run")
+    rows = indexed(run)
+    # The store tells a flip by plain means, a report by the weights of the run.
+    shared = [each for each in FILTERS if each.name in QUESTIONS and (make is debated or each.name != "flipped")]
+    assert {each.name for each in FILTERS} - QUESTIONS.keys() == {"lost", "won", "rechosen"}  # those of two runs
+    with served(tmp_path / "run" / "run.sqlite") as server:
+        for each in shared:
+            found = asked(server, "rows", run=run.directory.name, f=each.name)["columns"]["id"]
+            assert found == [row.task.task_id for row in rows if each.holds(row)], each.name
+        if make is doubtful:
+            counts = asked(server, "figures", run=run.directory.name)["counts"]["questions"]
+            assert counts["unscored"] == 4
+            assert 0 < counts["order"] < 12
 
 
 def test_a_percent_sign_is_searched_for_as_it_stands(server: ViewServer, folder: Path) -> None:
@@ -170,7 +194,7 @@ def test_what_is_not_there_is_said_in_a_sentence(server: ViewServer, folder: Pat
         ("one", {"run": str(folder), "task": "t99"}, "no evaluation of the task 't99'"),
         ("rows", {"run": "none"}, "there is no run 'none'"),
         ("rows", {"run": str(folder), "f": "wrnog"}, "no filter 'wrnog'"),
-        ("rows", {"run": str(folder), "after": "x"}, "whole numbers"),
+        ("rows", {"run": str(folder), "after": "x"}, "whole number"),
         ("progress", {"run": "none"}, "there is no run 'none'"),
     ):
         code, _, body = ask(server, f"api/{what}?{urlencode(query)}")
@@ -220,15 +244,26 @@ def test_an_older_store_is_left_as_it_is_and_the_way_out_is_named(tmp_path: Path
     assert [each.name for each in tmp_path.iterdir()] == ["s.sqlite"]
 
 
-def test_a_store_without_the_newest_indexes_is_read_as_it_is(folder: Path, tmp_path: Path) -> None:
+def test_an_older_store_is_read_as_it_is_without_the_filters_it_has_no_columns_for(
+    folder: Path, tmp_path: Path
+) -> None:
     file = tmp_path / "run.sqlite"
     shutil.copy(folder / "run.sqlite", file)
     with closing(sqlite3.connect(file)) as connection, connection:
         connection.execute("DROP INDEX task_ids")
         connection.execute("DROP INDEX evaluations_at_a_glance")
+        for name in ("unscored", "orders_disagree"):
+            connection.execute(f"ALTER TABLE evaluations DROP COLUMN {name}")
         connection.execute("UPDATE alembic_version SET version_num = '0006'")
     before = contents(tmp_path)
     with served(file) as found:
+        offered = {each["name"] for each in asked(found, "runs")["filters"]}
+        assert (
+            offered
+            == QUESTIONS.keys() - {"unscored", "order"}
+            == asked(found, "figures", run=str(folder))["counts"]["questions"].keys()
+        )
+        assert "no filter 'order'" in ask(found, "api/rows?f=order")[2]
         assert asked(found, "rows", run=str(folder), g="odd", q="T11")["columns"]["id"] == ["t11"]
         assert asked(found, "figures", run=str(folder))["counts"]["evaluated"] == 30
     assert contents(tmp_path) == before
