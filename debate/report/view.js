@@ -3,7 +3,7 @@
   const PAGE_ROWS = 100, MOST_ROWS = 1000, SOON = 2000, LATER = 10000;
   const MISSING = ["There is no such task", "The run has no evaluation of it, or none yet."];
   const NOTHING = { id: [] };
-  let firstRun = "", listed = [], figures = null, done = null, wanted = null, isEnd = false, isLoading = false;
+  let firstRun = "", listed = [], counts = null, figures = null, counting = null, done = null, wanted = null, isEnd = false, isLoading = false;
   let after = -1, isLookedUp = false;  // where the next page begins; whether the task that is searched for by its whole id was asked for
   columns = NOTHING;
 
@@ -56,7 +56,7 @@
   }
 
   function countText(of) {
-    const all = figures ? ` of ${many(figures.counts.evaluated)} evaluated tasks` : " tasks";
+    const all = counts ? ` of ${many(counts.evaluated)} evaluated tasks` : " tasks";
     const isNarrowed = of.filters.size || Object.values(of.choices).some((value) => value !== null) || of.search || of.start;
     if (isLoading && !size) return "asking the store";
     if (isLoading && of.search && size < 2) return "1 task of this id; looking for it in all others";
@@ -136,20 +136,24 @@
       make("td", { class: "right" }, many(each.tasks)), make("td", { class: "right" }, each.rate ? each.rate.toFixed(2) : "-"))));
   }
 
-  function drawFigures() {
-    byId("facts").replaceChildren(...figures.facts.flatMap(([name, text]) => [make("dt", null, name), make("dd", null, text)]));
-    const found = figures.counts.questions, of = state();
+  function drawFacts() {
+    byId("counting").hidden = figures !== null;
+    byId("facts").replaceChildren(...(figures ? figures.facts : []).flatMap(([name, text]) => [make("dt", null, name), make("dd", null, text)]));
+  }
+
+  function drawCounts() {
+    const found = counts.questions, of = state();
     byId("links").replaceChildren(...filters.filter((each) => found[each.name]).map((each) =>
       make("li", null, make("a", { href: address({ ...of, task: null, filters: new Set([each.name]) }), class: each.name === "wrong" ? "wrong" : null },
         make("strong", null, many(found[each.name])), " " + each.label))));
     for (const box of byId("filters").querySelectorAll("input")) {
       box.nextSibling.textContent = ` ${filters.find((each) => each.name === box.value).label} (${many(found[box.value])})`;
     }
-    options("group", of.choices.group, figures.counts.groups, (name) => name || "none");
-    options("stop", of.choices.stop, figures.counts.stops, (name) => STOPPED[name] || name);
-    options("rounds", of.choices.rounds, figures.counts.rounds, CHOICES.rounds[1]);
+    options("group", of.choices.group, counts.groups, (name) => name || "none");
+    options("stop", of.choices.stop, counts.stops, (name) => STOPPED[name] || name);
+    options("rounds", of.choices.rounds, counts.rounds, CHOICES.rounds[1]);
     for (const id of ["group", "rounds"]) byId(id).parentElement.hidden = byId(id).options.length < 3;
-    byId("stop").parentElement.hidden = !Object.keys(figures.counts.stops).length;
+    byId("stop").parentElement.hidden = !Object.keys(counts.stops).length;
   }
 
   function options(id, chosen, counted, text) {
@@ -162,7 +166,8 @@
   }
 
   function follow(of) {
-    [figures, done] = [null, null];
+    [counts, figures, done] = [null, null, null];
+    drawFacts();
     const shownRun = listed.find((each) => each.name === runOf(of));
     byId("title").textContent = visible(shownRun ? shownRun.title : runOf(of) || "No run yet");
     document.title = byId("title").textContent + ": debate view";
@@ -186,29 +191,51 @@
       drawProcesses(found);
       if (done !== null && done !== found.done) refresh();
       done = found.done;
-      if (figures === null || figures.counts.evaluated !== done) await readFigures(run, mine, found);
+      if (counts === null || counts.evaluated !== done || figures === null) readFigures(run);
     } catch (error) {
       tell(error);
     }
     if (mine === polls) timer = setTimeout(poll, pause);
   }
 
-  async function readFigures(run, mine, found) {
-    const now = await get("figures", { run });
-    if (mine !== polls) return;
-    figures = now;
-    drawFigures();
-    byId("live").textContent = liveLine(found);
-    byId("count").textContent = countText(state());
+  // Of a large run these take seconds, which nothing waits for; what was asked for another run comes too late.
+  async function readFigures(run) {
+    if (counting === run) return;
+    counting = run;
+    const isShown = () => counting === run && run === runOf(state());
+    try {
+      const counted = await get("counts", { run });
+      if (!isShown()) return;
+      counts = counted;
+      drawCounts();
+      byId("count").textContent = countText(state());
+      const summed = await get("figures", { run });
+      if (!isShown()) return;
+      figures = summed;
+      drawFacts();
+    } catch (error) {
+      tell(error);
+    } finally {
+      if (counting === run) counting = null;
+    }
+  }
+
+  async function readSizes() {
+    const sizes = await get("sizes", {}), sizeOf = (name, n) => (sizes[name] ? many(sizes[name][n]) : "0");
+    for (const row of byId("runs").querySelectorAll("tbody tr")) {
+      const [evaluated, tasks] = [...row.children].slice(-2);
+      [evaluated.textContent, tasks.textContent] = [sizeOf(row.dataset.run, 0), sizeOf(row.dataset.run, 1)];
+    }
   }
 
   async function readRuns() {
     const found = await get("runs", {});
     ({ runs: listed, filters, first: firstRun } = found);
+    if (listed.length > 1) readSizes().catch(tell);
     byId("runs").hidden = listed.length < 2;
-    byId("runs").querySelector("tbody").replaceChildren(...listed.map((each) => make("tr", null,
+    byId("runs").querySelector("tbody").replaceChildren(...listed.map((each) => make("tr", { "data-run": each.name },
       make("td", null, make("a", { href: "#" + new URLSearchParams({ run: each.name }) }, each.title)), make("td", null, each.began),
-      make("td", { class: "right" }, many(each.evaluated)), make("td", { class: "right" }, many(each.tasks)))));
+      make("td", { class: "right" }, "…"), make("td", { class: "right" }, "…"))));
   }
 
   // Two runs are never beside each other here.

@@ -59,10 +59,12 @@ class Viewer:
         self._lock = threading.Lock()
         self.answers: Mapping[str, Callable[[Query], str]] = {
             "runs": self.runs,
+            "sizes": self.sizes,
             "rows": self.rows,
             "one": self.one,
             "prompts": self.prompts,
             "progress": self.progress,
+            "counts": self.counts,
             "figures": self.figures,
         }
 
@@ -73,21 +75,27 @@ class Viewer:
         self._opened.close()
 
     def runs(self, query: Query) -> str:
-        """All runs of the store, the newest first; the 200 newest of more."""
-        runs = self._pages.listed()
+        """All runs of the store, the newest first; the 200 newest of more. What they hold is counted by `sizes`."""
+        runs = self._pages.begun()
         found = [
             {
-                "name": each.name,
-                "title": _title(each.name),
-                "began": f"{datetime.fromtimestamp(each.created_at, UTC):%Y-%m-%d %H:%M} UTC",
-                "tasks": each.tasks,
-                "evaluated": each.evaluated,
+                "name": name,
+                "title": _title(name),
+                "began": f"{datetime.fromtimestamp(created_at, UTC):%Y-%m-%d %H:%M} UTC",
             }
-            for each in runs[:_MOST_RUNS]
+            for name, created_at in runs[:_MOST_RUNS]
         ]
         filters = [{"name": name, "label": _LABELS[name]} for name in self._questions]
-        first = self._first or (runs[0].name if runs else "")
+        first = self._first or (runs[0][0] if runs else "")
         return json_text({"runs": found, "filters": filters, "first": first})
+
+    def sizes(self, query: Query) -> str:
+        """How many tasks and evaluations each run has, by its name."""
+        with self._lock:
+            kept = self._kept.setdefault(("sizes", ""), _Kept())
+        return kept.get(
+            lambda: json_text({each.name: [each.evaluated, each.tasks] for each in self._figures.listed()[:_MOST_RUNS]})
+        )
 
     def rows(self, query: Query) -> str:
         """A page of the list, as columns.
@@ -131,8 +139,12 @@ class Viewer:
         """How far a run is, who works on it, and how quickly."""
         return self._keep("progress", query, _progress)
 
+    def counts(self, query: Query) -> str:
+        """How many evaluations there are, and how many each filter shows."""
+        return self._keep("counts", query, _counts)
+
     def figures(self, query: Query) -> str:
-        """What the run came to so far, and how many evaluations each filter shows."""
+        """What the run came to so far; of a large run this takes longer than the counts."""
         return self._keep("figures", query, _figures)
 
     def _asked(self, query: Query) -> Asked:
@@ -153,7 +165,7 @@ class Viewer:
 
     def _keep(self, what: str, query: Query, count: Callable[[StoredRun], dict[str, Any]]) -> str:
         name = query.get("run", "")
-        store = self._figures if what == "figures" else self._pages
+        store = self._pages if what == "progress" else self._figures
         run = store.read(name)  # of a run that is not there nothing is kept
         with self._lock:
             kept = self._kept.setdefault((what, name), _Kept())
@@ -234,18 +246,22 @@ def _rate(worker: WorkerState) -> float:
 
 
 def _figures(run: StoredRun) -> dict[str, Any]:
-    totals, counts = run.totals(), run.counts()
+    totals = run.totals()
     facts = facts_of(run.identity, totals, run)
     return {
         "facts": [(name, text.striptags() if isinstance(text, Markup) else text) for name, text in facts],
         "failures": totals.failures,
         "answered": totals.answered,
         "cached": totals.cached,
-        "counts": {
-            "evaluated": counts.evaluated,
-            "questions": dict(counts.questions),
-            "stops": dict(counts.stops),
-            "rounds": {str(taken): count for taken, count in counts.rounds.items()},
-            "groups": dict(counts.groups),
-        },
+    }
+
+
+def _counts(run: StoredRun) -> dict[str, Any]:
+    counts = run.counts()
+    return {
+        "evaluated": counts.evaluated,
+        "questions": dict(counts.questions),
+        "stops": dict(counts.stops),
+        "rounds": {str(taken): count for taken, count in counts.rounds.items()},
+        "groups": dict(counts.groups),
     }

@@ -187,6 +187,11 @@ class Store:
             lambda connection: list(connection.execute(select(RUNS.c.name).order_by(RUNS.c.id)).scalars())
         )
 
+    def begun(self) -> list[tuple[str, float]]:
+        """The names of all runs and when they began, in seconds since 1970; the newest first."""
+        query = select(RUNS.c.name, RUNS.c.created_at).order_by(RUNS.c.id.desc())
+        return self._database.run(lambda connection: [(row.name, row.created_at) for row in connection.execute(query)])
+
     def listed(self) -> list[Listed]:
         """All runs with what they hold, the newest first."""
         return self._database.run(listed)

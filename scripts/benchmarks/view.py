@@ -91,6 +91,7 @@ def questions(evaluations: int) -> dict[str, str]:
 
     return {
         "list of runs": "runs?",
+        "how much they hold": "sizes?",
         "first page": rows(),
         "next page, from the middle": rows(after=middle),
         "filter: wrong": rows(f="wrong"),
@@ -104,7 +105,8 @@ def questions(evaluations: int) -> dict[str, str]:
         "search of all ids, filter: rare": rows(q="task", f="partial"),
         "one debate": f"one?{urlencode({'run': RUN, 'task': f'task {middle}'})}",
         "progress": f"progress?run={RUN}",
-        "figures": f"figures?run={RUN}",
+        "all counts": f"counts?run={RUN}",
+        "all figures": f"figures?run={RUN}",
     }
 
 

@@ -116,7 +116,7 @@ def test_pages_go_on_from_a_position_and_hold_all_tasks_once(server: ViewServer,
 
 
 def test_each_filter_shows_as_many_tasks_as_are_counted(server: ViewServer, folder: Path) -> None:
-    counts = asked(server, "figures", run=str(folder))["counts"]
+    counts = asked(server, "counts", run=str(folder))
     assert counts["evaluated"] == 30
     assert counts["questions"]["right"] + counts["questions"]["wrong"] <= 30
     for name in QUESTIONS:
@@ -148,9 +148,14 @@ def test_a_filter_of_a_view_shows_the_tasks_that_it_shows_in_a_report(
             found = asked(server, "rows", run=run.directory.name, f=each.name)["columns"]["id"]
             assert found == [row.task.task_id for row in rows if each.holds(row)], each.name
         if make is doubtful:
-            counts = asked(server, "figures", run=run.directory.name)["counts"]["questions"]
+            counts = asked(server, "counts", run=run.directory.name)["questions"]
             assert counts["unscored"] == 4
             assert 0 < counts["order"] < 12
+
+
+def test_runs_are_named_at_once_and_their_sizes_are_counted_apart(server: ViewServer, folder: Path) -> None:
+    assert [each["name"] for each in asked(server, "runs")["runs"]] == [str(folder)]
+    assert asked(server, "sizes") == {str(folder): [30, 30]}
 
 
 def test_a_percent_sign_is_searched_for_as_it_stands(server: ViewServer, folder: Path) -> None:
@@ -210,7 +215,7 @@ def contents(folder: Path) -> dict[str, str]:
 def test_a_store_that_is_looked_at_stays_byte_for_byte_and_alone_in_its_folder(folder: Path, store: Path) -> None:
     before = contents(folder)
     with served(store) as found:
-        for what in ("runs", "rows", "progress", "figures"):
+        for what in ("runs", "sizes", "rows", "progress", "counts", "figures"):
             asked(found, what, run=str(folder))
     assert contents(folder) == before
 
@@ -261,11 +266,11 @@ def test_an_older_store_is_read_as_it_is_without_the_filters_it_has_no_columns_f
         assert (
             offered
             == QUESTIONS.keys() - {"unscored", "order"}
-            == asked(found, "figures", run=str(folder))["counts"]["questions"].keys()
+            == asked(found, "counts", run=str(folder))["questions"].keys()
         )
         assert "no filter 'order'" in ask(found, "api/rows?f=order")[2]
         assert asked(found, "rows", run=str(folder), g="odd", q="T11")["columns"]["id"] == ["t11"]
-        assert asked(found, "figures", run=str(folder))["counts"]["evaluated"] == 30
+        assert asked(found, "counts", run=str(folder))["evaluated"] == 30
     assert contents(tmp_path) == before
 
 

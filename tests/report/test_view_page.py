@@ -210,6 +210,7 @@ def test_the_runs_of_a_store_are_chosen_below_the_figures(browser: Any, tmp_path
         evaluate_in(store, name, rounds)
     with served(store) as server, opened(browser, server) as page:
         assert page.locator("h1").inner_text() == "second"
+        until(page, lambda: page.locator("#runs tbody tr").first.inner_text().split()[-2:] == ["2", "2"])
         page.get_by_role("link", name="first", exact=True).click()
         until(page, lambda: page.locator("h1").inner_text() == "first")
         until(page, lambda: rows(page) == ["t0", "t1"])
