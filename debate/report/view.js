@@ -113,6 +113,34 @@
     });
   }
 
+  // ---- what the judge is worth, worked out when it is asked for
+
+  // The server makes this part as it makes a report's, with all that comes from a run escaped; the policy lets nothing in it run.
+  function drawWorth(html) {
+    const made = new DOMParser().parseFromString(html, "text/html"), run = state().run;
+    for (const link of made.querySelectorAll("a")) {
+      const given = new URLSearchParams(link.getAttribute("href").slice(1));
+      if (given.has("s")) link.replaceWith(...link.childNodes); // the list stands in the order of the tasks alone
+      else link.setAttribute("href", "#" + new URLSearchParams([...(run ? [["run", run]] : []), ...given]));
+    }
+    byId("worth").replaceChildren(...[...made.body.children].map((each) => document.importNode(each, true)));
+  }
+
+  async function workOut() {
+    const run = runOf(state()), note = byId("worth-note"), button = byId("work-out");
+    [button.disabled, note.textContent] = [true, "reading all evaluations of the run"];
+    try {
+      const { html, problem } = await get("worth", { run });
+      if (run !== runOf(state())) return;
+      drawWorth(html);
+      note.textContent = visible(problem || "of the evaluations that are there now");
+    } catch (error) {
+      if (run === runOf(state())) note.textContent = visible(error.message);
+    } finally {
+      button.disabled = false;
+    }
+  }
+
   // ---- a run under way
 
   const duration = (seconds) => (seconds < 90 ? `${Math.round(seconds)} s` : seconds < 5400 ? `${Math.round(seconds / 60)} min`
@@ -167,6 +195,8 @@
 
   function follow(of) {
     [counts, figures, done] = [null, null, null];
+    byId("worth").replaceChildren();
+    byId("worth-note").textContent = "";
     drawFacts();
     const shownRun = listed.find((each) => each.name === runOf(of));
     byId("title").textContent = visible(shownRun ? shownRun.title : runOf(of) || "No run yet");
@@ -245,6 +275,7 @@
     for (const each of filters) {
       byId("filters").append(make("label", null, make("input", { type: "checkbox", value: each.name }), ` ${each.label}`));
     }
+    byId("work-out").addEventListener("click", workOut);
     byId("start").addEventListener("change", () => change({ start: Number(byId("start").value) > 1 ? byId("start").value : null }));
   }
 

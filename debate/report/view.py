@@ -8,20 +8,20 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self, overload
 
-from jinja2 import DictLoader, Environment, StrictUndefined
 from markupsafe import Markup
 
 from debate.errors import ConfigError, InputError
 from debate.files import json_text
+from debate.jobs.run_directory import RunDirectory
 from debate.jobs.sent import Prompts
-from debate.meta_evaluation.judged import as_judged
-from debate.report.html import excerpt, facts_of, policy, script_of, static
+from debate.meta_evaluation.judged import JudgedRun, as_judged, judged_run
+from debate.report.html import Section, excerpt, facts_of, figures_of, policy, script_of, static, template
 from debate.report.rows import FILTERS, Indexed, columns
 from debate.store import Store, StoredRun
 from debate.store.pages import Asked, Recorded
@@ -31,6 +31,12 @@ _LABELS = {each.name: each.label for each in FILTERS} | {"unchosen": "nothing ch
 _MOST_ROWS = 1000
 _LARGEST = 2**31 - 1
 _MOST_RUNS = 200
+MOST_JUDGED = 10_000
+"""Evaluations of a run up to which `worth` is worked out: these take some ten seconds."""
+_TOO_MANY = (
+    "{:,} tasks are evaluated; here these figures are worked out of up to {:,}. `debate agree {}` prints them of any "
+    "number, and `debate report` with `--only wrong` writes them into a file."
+)
 _EXACT = {"yes": True, "no": False}
 _LEAST_SECONDS, _TIMES_ITS_COST = 1.0, 20
 """How long a figure stands: it is counted anew for a twentieth of the time at most."""
@@ -42,18 +48,21 @@ class Viewer:
 
     Args:
         open_store: opens the store to look at, read-only; it is called twice.
-        first: name of the run that is shown first; None is the newest.
-        identity: that run's, as its folder has it, which says more than the store; None without a folder.
+        first: the run that is shown first, by its folder, which knows more of it than the store; None is the newest.
+        worth: what `debate agree` says of a run, as sections of a report.
     """
 
     def __init__(
-        self, open_store: Callable[[], Store], first: str | None = None, identity: Mapping[str, Any] | None = None
+        self,
+        open_store: Callable[[], Store],
+        first: RunDirectory | None = None,
+        worth: Callable[[JudgedRun], Sequence[Section]] = lambda run: (),
     ) -> None:
         self._opened = ExitStack()
         with ExitStack() as opened:
             self._pages, self._figures = (opened.enter_context(open_store()) for _ in range(2))
             self._opened = opened.pop_all()
-        self._first, self._identity = first, identity
+        self._first, self._worth = first, worth
         self._questions = self._pages.questions()
         self._kept: dict[tuple[str, str], _Kept] = {}
         self._lock = threading.Lock()
@@ -66,6 +75,7 @@ class Viewer:
             "progress": self.progress,
             "counts": self.counts,
             "figures": self.figures,
+            "worth": self.worth,
         }
 
     def __enter__(self) -> Self:
@@ -86,7 +96,7 @@ class Viewer:
             for name, created_at in runs[:_MOST_RUNS]
         ]
         filters = [{"name": name, "label": _LABELS[name]} for name in self._questions]
-        first = self._first or (runs[0][0] if runs else "")
+        first = self._first.name if self._first else (runs[0][0] if runs else "")
         return json_text({"runs": found, "filters": filters, "first": first})
 
     def sizes(self, query: Query) -> str:
@@ -128,9 +138,8 @@ class Viewer:
             InputError: when the run is not there.
         """
         record = self._figures.read(query.get("run"))
-        identity = self._identity if record.name == self._first else None
         try:
-            sent = Prompts(record, identity).of_task(query.get("task", ""))
+            sent = Prompts(record, self._directory(record).identity).of_task(query.get("task", ""))
         except ConfigError as error:
             return json_text({"calls": [], "problem": error.message})
         return json_text({"calls": [each.to_dict() for each in sent], "problem": ""})
@@ -146,6 +155,23 @@ class Viewer:
     def figures(self, query: Query) -> str:
         """What the run came to so far; of a large run this takes longer than the counts."""
         return self._keep("figures", query, _figures)
+
+    def worth(self, query: Query) -> str:
+        """What the judge is worth and how its scores are distributed, as HTML; or why that is not worked out."""
+        return self._keep("worth", query, self._worked_out)
+
+    def _worked_out(self, run: StoredRun) -> dict[str, str]:
+        evaluated, directory = run.progress()[0], self._directory(run)
+        if evaluated > MOST_JUDGED:
+            return {"html": "", "problem": _TOO_MANY.format(evaluated, MOST_JUDGED, directory.path)}
+        judged = judged_run(run, directory)
+        return {"html": figures_of(judged, self._worth(judged)), "problem": ""}
+
+    def _directory(self, run: StoredRun) -> RunDirectory:
+        """The run's folder; of a run that is not shown by its folder one that is not looked into."""
+        if self._first is not None and run.name == self._first.name:
+            return self._first
+        return RunDirectory(Path(_title(run.name)), run.name)
 
     def _asked(self, query: Query) -> Asked:
         questions = frozenset(name for name in query.get("f", "").split(",") if name)
@@ -192,9 +218,7 @@ class _Kept:
 def view_page() -> tuple[str, str]:
     """The page, and its content security policy."""
     script, style = script_of("page.js", "view.js"), static("page.css")
-    templates = DictLoader({name: static(f"{name}.html.j2") for name in ("view", "list")})
-    made = Environment(loader=templates, autoescape=True, undefined=StrictUndefined, trim_blocks=True)
-    text = made.get_template("view").render(style=Markup(style), script=Markup(script), is_served=True)
+    text = template("view").render(style=Markup(style), script=Markup(script), is_served=True)
     return text, policy(script, style) + "; connect-src 'self'; frame-ancestors 'none'"
 
 

@@ -18,8 +18,11 @@ from urllib.parse import urlencode, urlsplit
 import pytest
 
 from debate import VoteEvaluator
+from debate.cli.report import worth_of
 from debate.errors import ConfigError, StoreError
-from debate.meta_evaluation.judged import JudgedRun
+from debate.jobs.run_directory import RunDirectory
+from debate.meta_evaluation.judged import JudgedRun, read_run
+from debate.report import view, write_report
 from debate.report.rows import FILTERS, indexed
 from debate.report.serving import ViewServer
 from debate.report.view import Viewer
@@ -29,9 +32,9 @@ from tests.report.pages import debated, doubtful, evaluated, tasks
 
 
 @contextmanager
-def served(store: Path, first: str | None = None, identity: Any = None) -> Generator[ViewServer]:
+def served(store: Path, first: RunDirectory | None = None) -> Generator[ViewServer]:
     """A server of a store, in a thread."""
-    with Viewer(partial(Store, store, read_only=True), first, identity) as viewer, ViewServer(viewer) as server:
+    with Viewer(partial(Store, store, read_only=True), first, worth_of) as viewer, ViewServer(viewer) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         yield server
@@ -153,6 +156,36 @@ def test_a_filter_of_a_view_shows_the_tasks_that_it_shows_in_a_report(
             assert 0 < counts["order"] < 12
 
 
+def test_what_the_judge_is_worth_is_as_in_a_report(folder: Path, store: Path, tmp_path: Path) -> None:
+    run = read_run(folder)
+    write_report(run, tmp_path / "r.html", worth_of(run))
+    before = contents(folder)
+    with served(store, RunDirectory.existing(folder)) as server:
+        found = asked(server, "worth", run=str(folder))
+    assert found["problem"] == ""
+    assert "30 labeled" in found["html"]
+    assert found["html"].count("<figure>") >= 3
+    assert found["html"] in (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert contents(folder) == before
+
+
+def test_what_a_run_of_a_store_is_worth_is_worked_out_without_its_folder(server: ViewServer, folder: Path) -> None:
+    found = asked(server, "worth", run=str(folder))
+    assert found["problem"] == ""
+    assert "30 labeled" in found["html"]
+
+
+def test_of_a_larger_run_it_is_said_what_works_it_out(
+    folder: Path, store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(view, "MOST_JUDGED", 29)
+    with served(store, RunDirectory.existing(folder)) as server:
+        found = asked(server, "worth", run=str(folder))
+    assert found["html"] == ""
+    assert found["problem"].startswith("30 tasks are evaluated; here these figures are worked out of up to 29.")
+    assert f"`debate agree {folder}`" in found["problem"]
+
+
 def test_runs_are_named_at_once_and_their_sizes_are_counted_apart(server: ViewServer, folder: Path) -> None:
     assert [each["name"] for each in asked(server, "runs")["runs"]] == [str(folder)]
     assert asked(server, "sizes") == {str(folder): [30, 30]}
@@ -181,7 +214,7 @@ def test_why_prompts_cannot_be_shown_is_said(tmp_path: Path) -> None:
         found = asked(server, "prompts", run=run.name, task="t1")
     assert found["calls"] == []
     assert "it was begun in Python" in found["problem"]
-    with served(run.path / "run.sqlite", run.name, run.identity) as server:
+    with served(run.path / "run.sqlite", run) as server:
         assert len(asked(server, "prompts", run=run.name, task="t1")["calls"]) == 2
 
 

@@ -105,6 +105,23 @@ def test_the_task_of_an_id_that_is_searched_for_stands_first(browser: Any, serve
         until(page, lambda: page.locator("#count").inner_text() == "1 of 130 evaluated tasks")
 
 
+def test_figures_are_worked_out_when_they_are_asked_for_and_lead_to_their_tasks(
+    browser: Any, server: ViewServer
+) -> None:
+    axe = Path(required_module("axe_playwright_python").__file__).parent / "axe.min.js"
+    with opened(browser, server, color_scheme="dark") as page:
+        page.wait_for_selector("#facts dt")
+        assert page.locator("#worth figure").count() == 0
+        page.get_by_role("button", name="Work them out").click()
+        page.locator("#worth figure").nth(2).wait_for()
+        assert "130 labeled" in page.locator("#worth").inner_text()
+        page.evaluate(axe.read_text(encoding="utf-8"))
+        found = page.evaluate("axe.run({runOnly: ['wcag2a', 'wcag2aa', 'wcag21aa']})")["violations"]
+        assert [each["id"] for each in found if each["impact"] in ("serious", "critical")] == []
+        page.locator("#worth a[href*='r=1']").first.click()
+        until(page, lambda: "r=1" in page.url and page.locator("#rounds").input_value() == "=1")
+
+
 def test_what_is_doubtful_is_found_by_filters_and_by_rounds(browser: Any, tmp_path: Path) -> None:
     run = doubtful(tmp_path / "run")
     with served(run.directory.path / "run.sqlite") as server, opened(browser, server) as page:
