@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from debate.config.settings import RunSettings
     from debate.engine import Engine
     from debate.evaluators.base import Evaluator
+    from debate.runtime.runner import TurnObserver
 
 OF_RUNS = (
     *("limit", "format", "answers", "columns", "prefix_ids"),
@@ -90,7 +91,9 @@ def serve(
 
 
 @contextmanager
-def serving_engine(settings: RunSettings, evaluator: Evaluator) -> Generator[Engine]:
+def serving_engine(
+    settings: RunSettings, evaluator: Evaluator, on_turn: TurnObserver | None = None
+) -> Generator[Engine]:
     """An engine for as long as somebody asks, not yet started. Nothing is recorded; what is noted goes to stderr."""
     from debate.engine import Engine
     from debate.jobs.run import recalling
@@ -98,5 +101,6 @@ def serving_engine(settings: RunSettings, evaluator: Evaluator) -> Generator[Eng
     backends = settings.open_backends(evaluator)
     with recalling(settings.memory, time.time(), backends, partial(say, err=True)) as memory:
         most, seconds = settings.max_concurrency, settings.task_seconds
-        with Engine(backends, memory, seed=settings.seed, max_concurrency=most, task_seconds=seconds) as engine:
+        about = (memory, None, settings.seed, most)
+        with Engine(backends, *about, on_turn=on_turn, task_seconds=seconds) as engine:
             yield engine

@@ -85,7 +85,11 @@ class Served:
 
     def task(self, raw: bytes, limits: ServerLimits) -> Task:
         """The task of a body. Raises `Refused` for what is none, or cannot be evaluated."""
-        return self._checked(_task(_decoded(raw), ""), limits, "")
+        return self.task_of(_decoded(raw), limits)
+
+    def task_of(self, data: object, limits: ServerLimits) -> Task:
+        """The task of the value of a JSON text. Raises `Refused` as `task` does."""
+        return self._checked(_task(data, ""), limits, "")
 
     def tasks(self, raw: bytes, limits: ServerLimits, *, are_lines: bool) -> list[Task]:
         """The tasks of a body, each with an id of its own. Raises `Refused` as `task` does.
