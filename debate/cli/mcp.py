@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+from collections.abc import Coroutine
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
@@ -49,4 +50,13 @@ def _serve(config: Path | None, flags: dict[str, Any], streams: tuple[Any, Any])
     signal.signal(signal.SIGTERM, as_interrupt)
     with serving_engine(settings, evaluator, rounds.tell) as engine:
         # Without a memo: an agent that asks again after a failure is judged anew.
-        asyncio.run(serve_stdio(Judge(engine, evaluator, memo=0), streams, rounds))
+        asyncio.run(_until_told(serve_stdio(Judge(engine, evaluator, memo=0), streams, rounds)))
+
+
+async def _until_told(work: Coroutine[Any, Any, None]) -> None:
+    """Do the work until a signal ends it, which cancels it: an exception out of a signal could rise anywhere in it."""
+    working = asyncio.ensure_future(work)
+    for each in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(each, working.cancel)
+    with suppress(asyncio.CancelledError):
+        await working
