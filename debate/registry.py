@@ -205,6 +205,7 @@ FORMATS = Registry(
     chat_eval        | debate.dataset.pairwise:CHAT_EVAL | FairEval and ChatEval
     openai_batch     | debate.dataset.openai_batch:OPENAI_BATCH | OpenAI batch output, with its input by --answers
     lm_eval          | debate.dataset.lm_eval:LM_EVAL | lm-eval samples, one file per model
+    inspect_log      | debate.dataset.inspect_log:INSPECT_LOG | inspect logs, .eval or .json, one file per model
     mt_bench         | debate.dataset.mt_bench:MT_BENCH | MT-bench questions, with answer files
     alpaca_eval      | debate.dataset.alpaca_eval:ALPACA_EVAL | AlpacaEval outputs, one file per model, or annotations
     """,

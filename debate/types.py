@@ -40,6 +40,11 @@ class _Lists:
             serialization=core_schema.plain_serializer_function_ser_schema(lambda array: array.tolist()),
         )
 
+    @staticmethod
+    def __get_pydantic_json_schema__(schema: Any, handler: Any) -> dict[str, Any]:
+        """Lists of any depth, down to numbers."""
+        return {"type": "array", "items": {"type": ["number", "null", "array"]}}
+
 
 @dataclass(frozen=True)
 class _Null:
@@ -57,6 +62,9 @@ class _Null:
                 lambda number: number if math.isfinite(number) else None
             ),
         )
+
+    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, Any]:
+        return {"type": ["number", "null"]}
 
 
 class Displayed:

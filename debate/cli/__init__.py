@@ -22,7 +22,7 @@ COMMAND_GROUPS = {
     "Run": ("ask", "demo", "run", "resume", "control", "workers", "fleet"),
     "Look": ("check", "show", "report", "view", "export"),
     "Judge the judge": ("agree", "compare", "label", "align", "fit", "stopping"),
-    "Serve and set up": ("serve", "profiles", "doctor", "cache", "memory"),
+    "Serve and set up": ("serve", "mcp", "profiles", "doctor", "cache", "memory"),
 }
 """The commands as `--help` lists them, each in the module of its name: a function, or a group of its own."""
 COMMANDS = tuple(name for names in COMMAND_GROUPS.values() for name in names)

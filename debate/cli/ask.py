@@ -8,7 +8,7 @@ from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from debate.runtime.limits import Budget
     from debate.types import Task
 
+S = TypeVar("S", bound="RunSettings")
 _OF_RUNS = (
     *("limit", "format", "answers", "columns", "prefix_ids"),
     *("out", "store", "run", "cache", "max_concurrency", "engine_restarts"),
@@ -76,11 +77,12 @@ def ask(
     from debate.cli.live import Shown
     from debate.cli.progress import money
     from debate.cli.render_debate import View, render_end, render_task
+    from debate.config.settings import RunSettings
     from debate.evaluators.base import check_task
     from debate.jobs.survey import remarks
 
     task = _task(question, answers, context or (), reference, best)
-    opened = Opened.to_ask(read_settings(config, flags))
+    opened = Opened.to_ask(read_settings(config, flags, RunSettings))
     check_task([opened.evaluator], task)
     model = next(iter(opened.backends.values())).model
     say(*(remark.strip(",") for remark in remarks(task, opened.evaluator, model)), err=True)
@@ -133,14 +135,13 @@ def _task(
     return Task(x, texts, context=context, reference=reference, best=None if best is None else best - 1)
 
 
-def read_settings(config: Path | None, flags: dict[str, Any]) -> RunSettings:
+def read_settings(config: Path | None, flags: dict[str, Any], kind: type[S]) -> S:
     """The settings; the bundled judge recalls from its own memories unless others are given."""
     from debate.bundled_judge import BUILT_IN
-    from debate.config.settings import RunSettings
 
-    settings = RunSettings.read(config, flags)
+    settings = kind.read(config, flags)
     if settings.model == BUILT_IN and settings.evaluator == "debate" and "memory" not in settings.model_fields_set:
-        settings = RunSettings.read(config, {**flags, "memory": "built-in"})
+        settings = kind.read(config, {**flags, "memory": "built-in"})
     return settings
 
 

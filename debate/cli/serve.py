@@ -1,22 +1,36 @@
-"""`debate serve`: an evaluator over HTTP. Flags and checks; the application is in `debate.server`."""
+"""`debate serve`: evaluators over HTTP. Flags and checks; the application is in `debate.server`."""
 
 from __future__ import annotations
 
 import signal
-from contextlib import suppress
+import time
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from debate.cli.ask import read_settings
 from debate.cli.console import say
 from debate.cli.flags import settings_flags
 from debate.errors import ConfigError
 
-_MODEL = ("model", "backend", "base_url", "engine_args", "thinking", "thinking_tokens", "chat_template_kwargs")
+if TYPE_CHECKING:
+    from debate.config.settings import RunSettings
+    from debate.engine import Engine
+    from debate.evaluators.base import Evaluator
+    from debate.runtime.runner import TurnObserver
+
+OF_RUNS = (
+    *("limit", "format", "answers", "columns", "prefix_ids"),
+    *("out", "store", "run", "cache", "engine_restarts", "price", "max_tokens", "max_cost", "max_seconds"),
+)
+"""Settings of eval sets and of what is recorded, which a server has no use for."""
 
 
-@settings_flags("evaluator", "options", *_MODEL, "task_seconds", serves=True)
+@settings_flags(without=OF_RUNS, serves=True)
 def serve(
     config: Annotated[
         Path | None, typer.Option(help="YAML file of settings; flags override it.", rich_help_panel="Run")
@@ -33,38 +47,60 @@ def serve(
     ] = None,
     **flags: Any,
 ) -> None:
-    """Answer x1's `POST /forward` with an evaluator's scores, so that its search can use it as its value model.
+    """Evaluate tasks that come as JSON over HTTP, all of them in the batch of one engine.
 
-    The evaluator is step, unless --evaluator or --config says otherwise.
+    `POST /evaluate` takes a task and answers with its evaluation, `POST /evaluate/batch` takes several; /docs and
+    /openapi.json of the server describe them. `POST /forward` is x1's, so that its search can use an evaluator as its
+    value model: the evaluator step, unless --evaluator, --option or --config names the one for all addresses.
 
-    Example: debate serve --evaluator step --model meta-llama/Llama-3.1-8B-Instruct
+    Example:
+        debate serve --model built-in
+        debate serve --profile general --rounds 2 --model meta-llama/Llama-3.1-8B-Instruct
+        debate serve --evaluator step --backend openai --base-url URL --model M
+        curl -d '{"x": "8+6?", "candidates": ["14.", "27."]}' http://127.0.0.1:12555/evaluate
     """
-    if config is None:
-        flags.setdefault("evaluator", "step")
     from debate.server.access import is_loopback
-    from debate.server.app import create_app, valued_by
+    from debate.server.app import create_app
+    from debate.server.evaluations import Served
+    from debate.server.forward import valued_by
 
     if not is_loopback(host) and not token:
         raise ConfigError(f"{host} can be reached from outside", field="--host", hint="give a --token with it")
     from debate.cli.execution import as_interrupt
+    from debate.config.construct import make_evaluator
     from debate.config.settings import ServeSettings
-    from debate.engine import Engine
 
-    settings = ServeSettings.read(config, flags)
+    if config is None and "options" in flags:
+        flags.setdefault("evaluator", "step")
+    settings = read_settings(config, flags, ServeSettings)
     evaluator = settings.make_evaluator()
-    backends = settings.open_backends(evaluator)
+    steps = evaluator if config is not None or "evaluator" in flags else make_evaluator("step", {})
     signal.signal(signal.SIGTERM, as_interrupt)
-    with Engine(
-        backends, seed=settings.seed, max_concurrency=settings.max_concurrency, task_seconds=settings.task_seconds
-    ) as engine:
-        engine.check(evaluator)
-        app = create_app(valued_by(engine, evaluator), token=token, host=host, limits=settings)
+    with serving_engine(settings, evaluator) as engine:
+        engine.check(evaluator, steps)
+        app = create_app(valued_by(engine, steps), Served(engine, evaluator), token=token, host=host, limits=settings)
         import uvicorn
 
         say("loading the model", err=True)
         engine.start()
-        say(f"{settings.evaluator} at http://{host}:{port}/forward; Ctrl-C ends it", err=True)
+        say(f"{settings.evaluator} at http://{host}:{port}/evaluate, described at /docs; Ctrl-C ends it", err=True)
         with suppress(KeyboardInterrupt):  # of the signal that ended the server
             uvicorn.run(
                 app, host=host, port=port, log_level="warning", timeout_graceful_shutdown=settings.grace_seconds
             )
+
+
+@contextmanager
+def serving_engine(
+    settings: RunSettings, evaluator: Evaluator, on_turn: TurnObserver | None = None
+) -> Generator[Engine]:
+    """An engine for as long as somebody asks, not yet started. Nothing is recorded; what is noted goes to stderr."""
+    from debate.engine import Engine
+    from debate.jobs.run import recalling
+
+    backends = settings.open_backends(evaluator)
+    with recalling(settings.memory, time.time(), backends, partial(say, err=True)) as memory:
+        most, seconds = settings.max_concurrency, settings.task_seconds
+        about = (memory, None, settings.seed, most)
+        with Engine(backends, *about, on_turn=on_turn, task_seconds=seconds) as engine:
+            yield engine

@@ -404,7 +404,8 @@ class ServerLimits(BaseModel):
 
     max_body: int = _setting(8 * 1024 * 1024, "Bytes of a request, at most.", "Server", ge=1)
     max_conversations: int = _setting(1000, "Conversations in a request, at most.", "Server", ge=1)
-    max_characters: int = _setting(1_000_000, "Characters of a conversation, at most.", "Server", ge=1)
+    max_tasks: int = _setting(1000, "Tasks in a request, at most.", "Server", ge=1)
+    max_characters: int = _setting(1_000_000, "Characters of a task or a conversation, at most.", "Server", ge=1)
     body_seconds: float = _setting(30.0, "Seconds in which the whole request must have arrived.", "Server", gt=0)
     grace_seconds: int = _setting(
         10, "Seconds that requests have to finish once the server is told to end.", "Server", ge=0

@@ -27,12 +27,17 @@ def _in_unicode(text: str) -> str:
 Text = Annotated[str, AfterValidator(_in_unicode)]
 
 
-class _Candidate(FileModel):
-    text: Text | None = None
-    messages: Any = None
-    id: Text | None = None
-    generator: Text | None = None
-    metadata: dict[str, Any] | None = None
+_Messages = list[dict[str, Any]]
+
+
+class NativeCandidate(FileModel):
+    """A response. A text, or a list of messages, stands for one that has no more."""
+
+    text: Text | None = Field(None, description="The response; or give `messages`.")
+    messages: Any = Field(None, description="The response as messages of OpenAI's chat API, in place of `text`.")
+    id: Text | None = Field(None, description="A name for it, by which a label may name it.")
+    generator: Text | None = Field(None, description="The model that wrote it.")
+    metadata: dict[str, Any] | None = Field(None, description="Anything else; no judge sees it.")
 
 
 def _as_candidate(value: Any) -> Any:
@@ -41,7 +46,7 @@ def _as_candidate(value: Any) -> Any:
         return {"text": value}
     if is_conversation(value):
         return {"messages": value}
-    if isinstance(value, dict | _Candidate):
+    if isinstance(value, dict | NativeCandidate):
         return value  # pyright: ignore[reportUnknownVariableType]
     raise ValueError("must be text, a list of messages, or a mapping with a text")
 
@@ -51,15 +56,27 @@ def _text_or_messages(value: Any, as_text: Callable[[Any], str]) -> Any:
     return value if is_conversation(value) else as_text(value)
 
 
-class _Task(FileModel):
-    id: Text | None = None
-    x: Annotated[Text, WrapValidator(_text_or_messages)]
-    candidates: list[Annotated[_Candidate, BeforeValidator(_as_candidate)]] = Field(min_length=1)
-    context: list[Text] | None = None
-    reference: Text | None = None
-    components: Any = None
-    best: Any = None
-    metadata: dict[str, Any] | None = None
+_EITHER = WrapValidator(_text_or_messages, json_schema_input_type=str | _Messages)
+_CANDIDATE = BeforeValidator(_as_candidate, json_schema_input_type=str | _Messages | NativeCandidate)
+
+
+class NativeTask(FileModel):
+    """A task: what was asked, and the candidate responses to it."""
+
+    id: Text | None = Field(None, description="Its name, unique in a batch; without one it is named by its content.")
+    x: Annotated[Text, _EITHER] = Field(
+        description="What was asked: a text, or messages as OpenAI's chat API has them."
+    )
+    candidates: list[Annotated[NativeCandidate, _CANDIDATE]] = Field(
+        min_length=1, description="The responses to compare: texts, lists of messages, or objects."
+    )
+    context: list[Text] | None = Field(None, description="Further texts about what was asked, which judges see.")
+    reference: Text | None = Field(None, description="An answer that is known to be right, which judges see.")
+    components: Any = Field(
+        None, description="What candidates are scored on besides: objects of `name`, `description`, perhaps `weight`."
+    )
+    best: Any = Field(None, description="The label: index, letter, id or generator of the best, or a list of these.")
+    metadata: dict[str, Any] | None = Field(None, description="Anything else; no judge sees it.")
 
 
 def native_jsonl(records: Iterator[Record]) -> Iterator[LocatedTask]:
@@ -79,7 +96,7 @@ def native_jsonl(records: Iterator[Record]) -> Iterator[LocatedTask]:
         yield located_task(record, given.x, candidates, *about, components=own, best=given.best, under="metadata")
 
 
-def _candidate(given: _Candidate, n: int, record: Record) -> Candidate:
+def _candidate(given: NativeCandidate, n: int, record: Record) -> Candidate:
     if (given.text is None) == (given.messages is None):
         problem = "is missing" if given.text is None else "stands beside messages: give one of the two"
         record.refuse(problem, f"candidates.{n}.text")
@@ -94,11 +111,11 @@ def _candidate(given: _Candidate, n: int, record: Record) -> Candidate:
     return Candidate(transcript(said, "assistant"), *about, said)
 
 
-def _checked(record: Record) -> _Task:
+def _checked(record: Record) -> NativeTask:
     try:
-        return _Task.model_validate(record.data)
+        return NativeTask.model_validate(record.data)
     except ValidationError as found:
-        first = first_finding(found, _Task)
+        first = first_finding(found, NativeTask)
         record.refuse(first.message, dotted(first.loc) or None, first.hint)
 
 

@@ -1,4 +1,4 @@
-"""The records of a file, one after the other: JSON lines, a JSON array, CSV, parquet.
+"""The records of a file, one after the other: JSON lines, a JSON array, CSV, parquet, a log of inspect.
 
 JSON lines, CSV and parquet are read as a stream; a JSON array is held whole. NaN and Infinity, which are no JSON but
 stand in files that Python wrote, are read as null.
@@ -16,6 +16,7 @@ from datetime import date, datetime, time
 from pathlib import Path
 from typing import Any, cast
 
+from debate.dataset.inspect_samples import is_log, samples_of
 from debate.dataset.records import JSON, HashedStream, Record, opened
 from debate.errors import TaskError
 from debate.files import DuplicateKey, load_pyarrow
@@ -43,6 +44,8 @@ class RecordFile:
                 return parquet_rows(self.path)
             case ".csv" | ".tsv":
                 return self._read(csv_rows)
+            case ".eval" | ".json" if is_log(self.path):
+                return samples_of(self.path)
             case _:
                 return self._read(_json_values)
 

@@ -1,1 +1,1 @@
-"""Serves an evaluator over HTTP as the value model of a search, in x1's wire format."""
+"""Serves evaluators over HTTP: evaluations as JSON, and the value model of a search in x1's wire format."""

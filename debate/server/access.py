@@ -30,15 +30,22 @@ class Access:
     host: str
     token: str | None = None
 
-    def refusal(self, headers: Mapping[str, str]) -> Answer | None:
-        """The answer to a request that is refused, or None; names of headers are in lower case."""
+    def refusal(self, headers: Mapping[str, str], *, asks_token: bool = True) -> Answer | None:
+        """The answer to a request that is refused, or None; names of headers are in lower case.
+
+        asks_token: whether what is asked for is behind the token, where there is one.
+        """
         host, origin = headers.get("host", ""), headers.get("origin")
         if not self._is_own(host):
             return 403, {"error": "Forbidden: this server is not the Host that the request names."}
         if origin is not None and origin.partition("://")[2].lower() != host.lower():
             return 403, {"error": "Forbidden: the request comes from a page of another Origin."}
         given = headers.get("authorization", "")
-        if self.token is not None and not secrets.compare_digest(given.encode(), f"Bearer {self.token}".encode()):
+        if (
+            asks_token
+            and self.token is not None
+            and not secrets.compare_digest(given.encode(), f"Bearer {self.token}".encode())
+        ):
             return 401, {"error": "Unauthorized"}
         return None
 

@@ -1,10 +1,12 @@
-"""The HTTP application: an evaluator behind x1's `POST /forward`. FastAPI is imported when it is made.
+"""The HTTP application: evaluations as JSON, and x1's wire beside them. FastAPI is imported when it is made.
 
-    {"messages": [{"role": "user", "content": TASK}, {"role": "intermediate_step", "content": STEP}, ...]}
-    -> 200 {"result": [VALUE]}
+    POST /evaluate          a task -> its evaluation
+    POST /evaluate/batch    several tasks -> their evaluations, as one JSON object or as JSON lines
+    POST /forward           x1's wire, see `debate.server.forward`
+    GET  /                  that the server runs
+    GET  /openapi.json      the description of all this, and /docs the same as a page
 
-A list of such lists has one value each. Values lie in -1..1. What is wrong with a request is answered with 400 or 413;
-503 says that a step has no value, and the log says why.
+What is wrong with a request is answered with 4xx and a sentence. A client that leaves cancels its evaluations.
 """
 
 from __future__ import annotations
@@ -12,61 +14,67 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from debate.config.settings import ServerLimits
-from debate.engine import Engine
-from debate.errors import ConfigError, TaskError
+from debate.errors import ConfigError, DebateError
 from debate.evaluation import Evaluation
-from debate.evaluators.base import Evaluator
-from debate.server.access import Access, Answer
-from debate.types import Candidate, Task
+from debate.files import json_text
+from debate.server.access import Access
+from debate.server.evaluations import Refused, Served
+from debate.server.forward import Value, forward
+from debate.server.openapi import docs_page, document
+from debate.types import Task
 
 if TYPE_CHECKING:
-    from fastapi import FastAPI, Request
+    from fastapi import FastAPI, Request, Response
 
-Said = Mapping[str, str]
-Value = Callable[[Sequence[Sequence[Said]]], Awaitable[Sequence[float]]]
-"""The values of some conversations, each a task and its steps; raises `Unvalued` where one has none."""
-
-_NO_DICTIONARIES = "Invalid input, input messages is not a list of dictionaries with keys 'role' and 'content'."
+T = TypeVar("T")
+Scope = dict[str, Any]
+Receive = Callable[[], Awaitable[Any]]
+Send = Callable[[Any], Awaitable[None]]
+LINES = "application/x-ndjson"
+_KINDS_OF_LINES = (LINES, "application/ndjson", "application/jsonl", "application/jsonlines")
+_OPEN = ("/docs", "/openapi.json")
+"""Nothing of these is secret, and a browser that opens a page sends no token."""
 _CLOSE = {"connection": "close"}
 """For answers to a body that was not read to its end."""
-_GONE = 499, {"error": "The client has left."}
-"""Sent to nobody."""
+_HEADERS = {
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cache-control": "no-store",
+    "cross-origin-resource-policy": "same-origin",
+    "x-frame-options": "DENY",
+}
+_ENDING = "The server is ending."
 _log = logging.getLogger("debate")
 
 
-class Unvalued(Exception):
-    """A conversation that could not be valued, and why, for the client. `status` is 400 or 413 for its own faults."""
+class _Unanswered(Exception):
+    """A request that is answered with a status and a sentence."""
 
-    def __init__(self, problem: str, status: int = 503) -> None:
+    def __init__(self, status: int, problem: str, *, closes: bool = False) -> None:
         super().__init__(problem)
         self.status = status
-
-
-def valued_by(engine: Engine, evaluator: Evaluator) -> Value:
-    """Values in -1..1 from the evaluator's scores of the last step, the steps before it as the task's context."""
-
-    async def value(conversations: Sequence[Sequence[Said]]) -> list[float]:
-        try:
-            tasks = [_task(said, n) for n, said in enumerate(conversations)]
-        except TaskError as error:
-            raise Unvalued(f"Invalid input, {error.message}", 400) from None
-        return [_value_of(each) for each in await engine.aevaluate_batch(tasks, evaluator)]
-
-    return value
+        self.headers = _CLOSE if closes else None
 
 
 def create_app(
-    value: Value, *, token: str | None = None, host: str = "127.0.0.1", limits: ServerLimits | None = None
+    value: Value | None = None,
+    served: Served | None = None,
+    *,
+    token: str | None = None,
+    host: str = "127.0.0.1",
+    limits: ServerLimits | None = None,
 ) -> FastAPI:
     """The application. A client that leaves cancels its evaluations.
 
     Args:
-        value: what values steps; see `valued_by`.
-        token: must come as `Authorization: Bearer TOKEN` with every request; None asks for none.
+        value: what values steps, for `/forward`; see `valued_by`. None leaves that address out.
+        served: the evaluator of `/evaluate` and `/evaluate/batch`. None leaves these out.
+        token: must come as `Authorization: Bearer TOKEN` with every request; None asks for none. The description of
+            the addresses is shown without it.
         host: what the server listens on; see `Access`.
         limits: None takes the defaults.
 
@@ -75,34 +83,167 @@ def create_app(
     """
     try:
         from fastapi import FastAPI
-        from fastapi.responses import JSONResponse
+        from starlette.exceptions import HTTPException
     except ImportError:
         hint = "pip install 'debate-eval[serve]'"
         raise ConfigError("FastAPI is not installed", field="serve", hint=hint) from None
-    app = FastAPI(title="debate", docs_url=None, redoc_url=None, openapi_url=None)
-    access, bounds = Access(host, token), limits or ServerLimits()
-
-    async def status(request: Request) -> JSONResponse:
-        flags = {"allow_training": False, "stop_training_flag": False, "allow_inference": True}
-        code, body = access.refusal(request.headers) or (200, {"status": "running", **flags})
-        return JSONResponse(body, code)
-
-    async def answer(request: Request) -> JSONResponse:
-        if refused := access.refusal(request.headers):
-            return JSONResponse(refused[1], refused[0], _CLOSE)
-        raw = await _body(request, bounds)
-        if not isinstance(raw, bytes):
-            return JSONResponse(raw[1], raw[0], _CLOSE)
-        code, body = await _unless_gone(request, forward(_parsed(raw), value, bounds))
-        return JSONResponse(body, code)
-
-    app.add_route("/", status, methods=["GET"])
-    app.add_route("/forward", answer, methods=["POST"])
+    app, bounds = FastAPI(title="debate", docs_url=None, redoc_url=None, openapi_url=None), limits or ServerLimits()
+    app.add_middleware(_Guarded, access=Access(host, token))
+    for kind in (HTTPException, Refused, _Unanswered, DebateError):
+        app.add_exception_handler(kind, _refusal)
+    app.add_route("/", _status, methods=["GET"])
+    if value is not None:
+        app.add_route("/forward", _forwarding(value, bounds), methods=["POST"])
+    if served is not None:
+        app.add_route("/evaluate", _evaluating(served, bounds), methods=["POST"])
+        app.add_route("/evaluate/batch", _evaluating_many(served, bounds), methods=["POST"])
+    _add_description(app, document(forwards=value is not None, evaluates=served is not None))
     return app
 
 
-async def _body(request: Request, limits: ServerLimits) -> bytes | Answer:
-    """The request's body, or the refusal of one that is too long, too slow or cut off."""
+# ---- addresses
+
+
+async def _status(request: Request) -> Response:
+    flags = {"allow_training": False, "stop_training_flag": False, "allow_inference": True}
+    return _answer({"status": "running", **flags})
+
+
+def _forwarding(value: Value, limits: ServerLimits) -> Callable[[Request], Awaitable[Response]]:
+    async def answer(request: Request) -> Response:
+        raw = await _body(request, limits)
+        code, body = await _unless_gone(request, forward(_parsed(raw), value, limits))
+        return _answer(body, code)
+
+    return answer
+
+
+def _evaluating(served: Served, limits: ServerLimits) -> Callable[[Request], Awaitable[Response]]:
+    async def answer(request: Request) -> Response:
+        task = served.task(await _body(request, limits), limits)
+        evaluation = await _unless_gone(request, served.evaluate(task))
+        return _answer(evaluation.to_json())
+
+    return answer
+
+
+def _evaluating_many(served: Served, limits: ServerLimits) -> Callable[[Request], Awaitable[Any]]:
+    async def answer(request: Request) -> Any:
+        are_lines = _media_type(request.headers.get("content-type", "")) in _KINDS_OF_LINES
+        tasks = served.tasks(await _body(request, limits), limits, are_lines=are_lines)
+        if any(_media_type(each) in _KINDS_OF_LINES for each in request.headers.get("accept", "").split(",")):
+            return _Lines(served, tasks)
+        evaluations = await _unless_gone(request, _all(served, tasks))
+        return _answer(f'{{"evaluations":[{",".join(each.to_json() for each in evaluations)}]}}')
+
+    return answer
+
+
+def _add_description(app: FastAPI, described: dict[str, Any]) -> None:
+    from starlette.responses import HTMLResponse
+
+    page, policy = docs_page(described)
+
+    async def as_json(request: Request) -> Response:
+        return _answer(described)
+
+    async def as_page(request: Request) -> Response:
+        return HTMLResponse(page, headers={"content-security-policy": policy})
+
+    app.add_route("/openapi.json", as_json, methods=["GET"])
+    app.add_route("/docs", as_page, methods=["GET"])
+
+
+async def _all(served: Served, tasks: Sequence[Task]) -> list[Evaluation]:
+    return await asyncio.gather(*map(served.evaluate_one_of_many, tasks))
+
+
+class _Lines:
+    """An answer whose lines are sent as the evaluations finish. A client that leaves ends them."""
+
+    def __init__(self, served: Served, tasks: Sequence[Task]) -> None:
+        self._served = served
+        self._tasks = tasks
+        self._done: asyncio.Queue[tuple[int, Evaluation] | None] = asyncio.Queue()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the answer, by ASGI."""
+        start = {"type": "http.response.start", "status": 200, "headers": [(b"content-type", LINES.encode())]}
+        work = [asyncio.ensure_future(self._one(n, task)) for n, task in enumerate(self._tasks)]
+        leaving = asyncio.ensure_future(receive())
+        leaving.add_done_callback(lambda _: self._done.put_nowait(None))
+        try:
+            await send(start)
+            for _ in self._tasks:
+                if (found := await self._done.get()) is None:
+                    return
+                line = f'{{"index":{found[0]},"evaluation":{found[1].to_json()}}}\n'
+                await send({"type": "http.response.body", "body": line.encode(), "more_body": True})
+            await send({"type": "http.response.body", "body": b""})
+        finally:
+            for each in (*work, leaving):
+                each.cancel()
+
+    async def _one(self, n: int, task: Task) -> None:
+        self._done.put_nowait((n, await self._served.evaluate_one_of_many(task)))
+
+
+# ---- what all of them share
+
+
+class _Guarded:
+    """Asks who is there before anything else, and puts the headers of every answer on it."""
+
+    def __init__(self, app: Any, access: Access) -> None:
+        self._app = app
+        self._access = access
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, by ASGI."""
+        if scope["type"] != "http":
+            return await self._app(scope, receive, send)
+        from starlette.datastructures import Headers
+
+        async def with_headers(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                more = [(name.encode(), text.encode()) for name, text in _HEADERS.items()]
+                message = {**message, "headers": [*message["headers"], *more]}
+            await send(message)
+
+        refused = self._access.refusal(Headers(scope=scope), asks_token=scope["path"] not in _OPEN)
+        answer = self._app if refused is None else _answer(refused[1], refused[0], _challenge(refused[0]))
+        await answer(scope, receive, with_headers)
+
+
+def _challenge(status: int) -> dict[str, str]:
+    return {**_CLOSE, "www-authenticate": "Bearer"} if status == 401 else _CLOSE
+
+
+async def _refusal(request: Request, error: Exception) -> Response:
+    """What is said where there is no other answer."""
+    if isinstance(error, Refused):
+        return _answer(error.problem.model_dump(exclude_none=True), error.status)
+    if isinstance(error, _Unanswered):
+        return _answer({"error": str(error)}, error.status, error.headers)
+    if isinstance(error, DebateError):
+        _log.error("a request could not be answered: %s", error)
+        return _answer({"error": "The task could not be evaluated; the server's log says why."}, 503)
+    status = getattr(error, "status_code", 500)
+    told = {404: f"There is nothing at {request.url.path}; /docs says what there is."}
+    told[405] = f"{request.url.path} does not take {request.method}; /docs says what it takes."
+    return _answer({"error": told.get(status, str(error))}, status, getattr(error, "headers", None))
+
+
+def _answer(body: object, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    """An answer in JSON; a text is JSON already."""
+    from starlette.responses import Response
+
+    text = body if isinstance(body, str) else json_text(body)
+    return Response(text, status, headers, media_type="application/json")
+
+
+async def _body(request: Request, limits: ServerLimits) -> bytes:
+    """The request's body. Raises `_Unanswered` for one that is too long, too slow or cut off."""
     from starlette.requests import ClientDisconnect
 
     raw = b""
@@ -111,25 +252,37 @@ async def _body(request: Request, limits: ServerLimits) -> bytes | Answer:
             async for piece in request.stream():
                 raw += piece
                 if len(raw) > limits.max_body:
-                    return 413, {"error": f"More than {limits.max_body} bytes"}
+                    raise _Unanswered(413, f"More than {limits.max_body} bytes", closes=True)
     except TimeoutError:
-        return 408, {"error": f"The body did not arrive within {limits.body_seconds:g} seconds"}
+        problem = f"The body did not arrive within {limits.body_seconds:g} seconds"
+        raise _Unanswered(408, problem, closes=True) from None
     except ClientDisconnect:
-        return _GONE
+        raise _gone() from None
     return raw
 
 
-async def _unless_gone(request: Request, work: Awaitable[Answer]) -> Answer:
-    """The answer, unless the client leaves or the server ends first, which cancels the work and waits for nothing."""
+async def _unless_gone(request: Request, work: Awaitable[T]) -> T:
+    """What the work comes to, unless the client leaves or the server ends first, which cancels it."""
     working, leaving = asyncio.ensure_future(work), asyncio.ensure_future(request.receive())
     try:
         await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)
-        return working.result() if working.done() else _GONE
+        if not working.done():
+            raise _gone()
+        return working.result()
     except asyncio.CancelledError:
-        return 503, {"error": "The server is ending."}
+        raise _Unanswered(503, _ENDING) from None
     finally:
         working.cancel()
         leaving.cancel()
+
+
+def _gone() -> _Unanswered:
+    """Sent to nobody."""
+    return _Unanswered(499, "The client has left.", closes=True)
+
+
+def _media_type(text: str) -> str:
+    return text.partition(";")[0].strip().lower()
 
 
 def _parsed(raw: bytes) -> Any:
@@ -137,58 +290,3 @@ def _parsed(raw: bytes) -> Any:
         return json.loads(raw)
     except (ValueError, RecursionError):
         return None
-
-
-def _task(said: Sequence[Said], n: int) -> Task:
-    step = Candidate(said[-1]["content"], metadata={"final": said[-1]["role"] == "last_step"})
-    task = Task(said[0]["content"], [step], context=[each["content"] for each in said[1:-1]])
-    return Task(task.x, task.candidates, f"{task.id}.{n}", task.context)
-
-
-def _value_of(evaluation: Evaluation) -> float:
-    score = float(evaluation.scores[0])
-    if score == score:
-        return 2.0 * evaluation.scale.to_unit(score) - 1.0
-    if any(failure.reason == "context_length" for failure in evaluation.failures):
-        raise Unvalued("A conversation is longer than the model reads", 413)
-    _log.warning("no value: %s", evaluation.error or "the step could not be scored")
-    raise Unvalued("A step could not be scored.")
-
-
-async def forward(body: object, value: Value, limits: ServerLimits | None = None) -> Answer:
-    """Answer one request, in the words of x1's own server where it is refused."""
-    messages: object = cast("dict[str, Any]", body).get("messages") if isinstance(body, dict) else None
-    if not messages:
-        return 400, {"error": "Invalid input"}
-    if not isinstance(messages, list):
-        return 400, {"error": "Invalid input, input messages is not a list."}
-    items = cast("list[object]", messages)
-    conversations = items if all(isinstance(item, list) for item in items) else [items]
-    if not all(_is_conversation(each) for each in conversations):
-        return 400, {"error": _NO_DICTIONARIES}
-    checked = cast("list[list[Said]]", conversations)
-    if any(len(each) < 2 or each[0]["role"] != "user" for each in checked):
-        return 400, {"error": "Invalid input, a task of the role 'user' and at least one step are needed."}
-    if problem := _too_much(checked, limits or ServerLimits()):
-        return 413, {"error": problem}
-    try:
-        return 200, {"result": list(await value(checked))}
-    except Unvalued as error:
-        return error.status, {"error": str(error)}
-
-
-def _too_much(conversations: Sequence[Sequence[Said]], limits: ServerLimits) -> str | None:
-    if len(conversations) > limits.max_conversations:
-        return f"More than {limits.max_conversations} conversations"
-    if any(sum(len(each["content"]) for each in said) > limits.max_characters for said in conversations):
-        return f"A conversation of more than {limits.max_characters} characters"
-    return None
-
-
-def _is_conversation(item: object) -> bool:
-    said = cast("list[Any]", item)
-    return isinstance(item, list) and all(
-        isinstance(each, dict)
-        and all(isinstance(cast("dict[str, Any]", each).get(key), str) for key in ("role", "content"))
-        for each in said
-    )

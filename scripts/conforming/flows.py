@@ -24,7 +24,7 @@ from debate.evaluators.steps.reward_models import ValueModelSteps
 from debate.evaluators.value import EarlyStop, ValueEvaluator
 from debate.parsing.values import JsonField
 from debate.search.validate_improve import validate_and_improve
-from debate.server.app import forward
+from debate.server.forward import forward
 from debate.store import Store
 from debate.types import Candidate, Scale, Task
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import socket
 import subprocess
@@ -11,6 +12,7 @@ import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -19,7 +21,7 @@ from debate.cli import app
 from debate.errors import ConfigError
 from debate.server.access import is_loopback
 from debate.testing.fake_server import HANG, FakeServer
-from tests.required import required_module
+from tests.required import required, required_module
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -33,7 +35,7 @@ def test_an_address_that_others_can_reach_needs_a_token(host: str) -> None:
 
 
 def test_help_shows_an_example() -> None:
-    assert "Example: debate serve" in CliRunner().invoke(app, ["serve", "--help"]).output
+    assert "debate serve --model built-in" in CliRunner().invoke(app, ["serve", "--help"]).output
 
 
 def test_a_judge_with_roles_of_its_own_is_refused_on_a_chat_server_before_it_listens() -> None:
@@ -43,6 +45,31 @@ def test_a_judge_with_roles_of_its_own_is_refused_on_a_chat_server_before_it_lis
         assert process.returncode == 2
     assert "tiny is a chat model" in said
     assert model.requests == []
+
+
+def test_a_debate_and_a_value_model_are_served_side_by_side() -> None:
+    required_module("fastapi")
+    with FakeServer() as model, serving(model, "--rounds", "1") as (process, port):
+        evaluated = curl(f"http://127.0.0.1:{port}/evaluate", {"x": "2 + 2?", "candidates": ["4", "5"]})
+        with send(port) as waiting:
+            assert waiting.recv(4096).startswith(b"HTTP/1.1 200 ")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+    assert (evaluated["evaluator"], evaluated["status"], evaluated["rounds_run"]) == ("debate", "ok", 1)
+
+
+def test_an_evaluator_that_is_named_is_served_at_all_addresses() -> None:
+    required_module("fastapi")
+    with FakeServer() as model, serving(model, "--evaluator", "value") as (_, port):
+        evaluated = curl(f"http://127.0.0.1:{port}/evaluate", {"x": "2 + 2?", "candidates": ["4", "5"]})
+    assert evaluated["evaluator"] == "value"
+
+
+def curl(url: str, body: dict[str, Any]) -> dict[str, Any]:
+    """What `curl` is answered."""
+    required(shutil.which("curl"), "curl is not installed")
+    command = ["curl", "-sS", "--max-time", "60", "-d", json.dumps(body), url]
+    return json.loads(subprocess.run(command, capture_output=True, check=True, timeout=90).stdout)
 
 
 def test_limits_are_flags_and_are_checked_like_settings() -> None:

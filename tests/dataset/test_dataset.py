@@ -74,6 +74,10 @@ FILES: dict[str, tuple[str, tuple[str, ...], list[Expected]]] = {
         ("2 + 2 =", ["5", "4"], [SMALL, LARGE], {"target": "4", "scores": {"exact_match": [0.0, 1.0]}}),
         ("3 * 3 =", ["9", "9"], [SMALL, LARGE], {"target": "9"}),
     ]),
+    "inspect_log.json": ("inspect_log", (), [
+        ("which?", ["A e1", "A e2"], ["mockllm/model"] * 2, {"answer": "A", "scores": {"match": [0.0, 0.0]}}),
+        ("0+2?", ["2 e1", "2 e2"], ["mockllm/model"] * 2, {"group": "g", "scores": {"match": [0.0, 1.0]}}),
+    ]),
     "mt_bench": ("mt_bench", (), [
         ("User, turn 1:\nWrite a line about rain.\n\nUser, turn 2:\nNow make it rhyme.",
          ["Assistant, turn 1:\nRain falls on the lane.\n\nAssistant, turn 2:\nRain falls again on the lane.",

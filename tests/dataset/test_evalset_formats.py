@@ -33,12 +33,17 @@ RECORDS: dict[str, Row] = {
     "lm_eval": {
         "doc_id": 0, "arguments": [["q"]], "resps": [["a"]], "target": "t", "filter": "f", "metrics": ["m"], "m": 1.0,
     },
+    "inspect_log": {
+        "id": 1, "epoch": 1, "input": "q", "target": "t", "model": "m",
+        "output": {"choices": [{"message": {"content": "a"}}]}, "scores": {"match": {"value": "C"}},
+    },
     "mt_bench": {"question_id": 1, "turns": ["q"], "reference": ["r"], "category": "c"},
     "alpaca_eval": {"instruction": "i", "output": "a", "generator": "m", "dataset": "d"},
 }  # fmt: skip
 ANSWERS: dict[str, Row] = {
     "openai_batch": {"custom_id": "1", "body": {"messages": [{"role": "user", "content": "q"}]}},
     "lm_eval": RECORDS["lm_eval"],
+    "inspect_log": RECORDS["inspect_log"],
     "mt_bench": {"question_id": 1, "model_id": "m", "answer_id": "x", "choices": [{"turns": ["a"]}]},
     "alpaca_eval": RECORDS["alpaca_eval"],
 }

@@ -5,11 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import socket
-import threading
 import time
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -20,14 +17,15 @@ from debate.config.settings import ServerLimits
 from debate.errors import BackendUnavailableError, CallError
 from debate.evaluators.steps.reward_models import ValueModelSteps
 from tests.required import required_module
+from tests.server.listening import connected, listening
 from tests.small_flows import Stalling
 
 required_module("fastapi")
 import httpx2  # noqa: E402 - fastapi is looked for first
-import uvicorn  # noqa: E402 - fastapi is looked for first
 
 from debate.server.access import Access, is_loopback  # noqa: E402 - fastapi is looked for first
-from debate.server.app import Unvalued, create_app, forward, valued_by  # noqa: E402
+from debate.server.app import create_app  # noqa: E402
+from debate.server.forward import Unvalued, forward, valued_by  # noqa: E402
 
 TASK = {"role": "user", "content": "Q"}
 STEP = {"role": "last_step", "content": "A"}
@@ -75,25 +73,6 @@ def test_a_step_without_a_value_is_no_zero() -> None:
     assert asyncio.run(forward({"messages": [TASK, STEP]}, none)) == (503, {"error": "the judge was silent"})
 
 
-@contextmanager
-def served(app: Any) -> Generator[str]:
-    """An address at which the application answers, over real HTTP."""
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        port = listening.getsockname()[1]
-        server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off"))
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
-        thread.start()
-        deadline = time.monotonic() + 20
-        while not server.started and time.monotonic() < deadline:
-            time.sleep(0.01)
-        try:
-            yield f"http://127.0.0.1:{port}"
-        finally:
-            server.should_exit = True
-            thread.join(20)
-
-
 def judge(call: Call) -> str:
     """Worth 50 of -100..100 where the step is right, and -100 where it is not."""
     step = call.messages[-1]["content"].rpartition("# Step to judge")[2]
@@ -109,7 +88,7 @@ def test_our_client_speaks_to_our_server_as_x1s_would() -> None:
             seen.extend(conversations)
             return await value(conversations)
 
-        with served(create_app(noting)) as url, Engine(ValueServer(url, batch_size=2)) as engine:
+        with listening(create_app(noting)) as url, Engine(ValueServer(url, batch_size=2)) as engine:
             candidates = [
                 Candidate("one\nright", metadata={"steps": ["one", "right"]}),
                 Candidate("right", metadata={"final": False}),
@@ -125,7 +104,7 @@ def test_our_client_speaks_to_our_server_as_x1s_would() -> None:
 
 
 def test_a_token_is_asked_of_every_request() -> None:
-    with served(create_app(tenths, token="secret")) as url, httpx2.Client() as client:
+    with listening(create_app(tenths, token="secret")) as url, httpx2.Client() as client:
         body = {"messages": [TASK, STEP]}
         assert client.get(url).status_code == 401
         assert client.post(f"{url}/forward", json=body).status_code == 401
@@ -137,7 +116,7 @@ def test_a_token_is_asked_of_every_request() -> None:
 
 
 def test_what_is_no_json_is_refused_and_not_a_fault_of_the_server() -> None:
-    with served(create_app(tenths)) as url, httpx2.Client() as client:
+    with listening(create_app(tenths)) as url, httpx2.Client() as client:
         assert client.post(f"{url}/forward", content=b"{").status_code == 400
         assert client.post(f"{url}/forward", content=b"[" * 100_000).status_code == 400
         assert client.post(f"{url}/forward", content=b" " * (9 << 20)).status_code == 413
@@ -151,7 +130,7 @@ def test_what_a_browser_sends_from_a_foreign_page_is_refused_before_anything_is_
         return [0.0]
 
     body = json.dumps({"messages": [TASK, STEP]}).encode()
-    with served(create_app(noting)) as url, httpx2.Client() as client:
+    with listening(create_app(noting)) as url, httpx2.Client() as client:
         rebound = client.post(f"{url}/forward", content=body, headers={"Host": "evil.example"})
         plain = {"Origin": "http://evil.example", "Content-Type": "text/plain"}
         foreign = client.post(f"{url}/forward", content=body, headers=plain)
@@ -166,14 +145,10 @@ def post(url: str, *conversations: list[dict[str, str]]) -> tuple[int, dict[str,
         return said.status_code, said.json()
 
 
-def connected(url: str) -> socket.socket:
-    return socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2])), timeout=5)
-
-
 def test_a_client_that_leaves_cancels_its_calls() -> None:
     script = Stalling()
 
-    with Engine(Scripted(script.answer)) as engine, served(create_app(valued_by(engine, StepEvaluator()))) as url:
+    with Engine(Scripted(script.answer)) as engine, listening(create_app(valued_by(engine, StepEvaluator()))) as url:
         with connected(url) as leaving:
             body = json.dumps({"messages": [TASK, STEP]}).encode()
             head = f"POST /forward HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n"
@@ -186,7 +161,7 @@ def test_a_client_that_leaves_cancels_its_calls() -> None:
 def test_too_many_conversations_and_too_long_ones_are_413_and_nothing_is_asked() -> None:
     with Engine(Scripted(judge)) as engine:
         limits = ServerLimits(max_conversations=2, max_characters=10)
-        with served(create_app(valued_by(engine, StepEvaluator()), limits=limits)) as url:
+        with listening(create_app(valued_by(engine, StepEvaluator()), limits=limits)) as url:
             assert post(url, *[[TASK, STEP]] * 2)[0] == 200
             assert post(url, *[[TASK, STEP]] * 3) == (413, {"error": "More than 2 conversations"})
             long = [TASK, {"role": "last_step", "content": "A" * 10}]
@@ -195,7 +170,7 @@ def test_too_many_conversations_and_too_long_ones_are_413_and_nothing_is_asked()
 
 def test_a_body_that_is_sent_too_slowly_is_not_waited_for() -> None:
     limits = ServerLimits(body_seconds=0.2)
-    with served(create_app(tenths, limits=limits)) as url, connected(url) as slow:
+    with listening(create_app(tenths, limits=limits)) as url, connected(url) as slow:
         slow.sendall(b"POST /forward HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{")
         said = b""
         while piece := slow.recv(4096):  # until the server closes
@@ -205,7 +180,7 @@ def test_a_body_that_is_sent_too_slowly_is_not_waited_for() -> None:
 
 
 def test_a_client_that_leaves_while_it_sends_is_no_error_of_ours(caplog: pytest.LogCaptureFixture) -> None:
-    with served(create_app(tenths)) as url:
+    with listening(create_app(tenths)) as url:
         logging.getLogger("uvicorn").propagate = True  # to caplog
         for _ in range(3):
             with connected(url) as leaving:
@@ -216,7 +191,7 @@ def test_a_client_that_leaves_while_it_sends_is_no_error_of_ours(caplog: pytest.
 
 
 def test_half_a_character_is_the_clients_fault() -> None:
-    with Engine(Scripted(judge)) as engine, served(create_app(valued_by(engine, StepEvaluator()))) as url:
+    with Engine(Scripted(judge)) as engine, listening(create_app(valued_by(engine, StepEvaluator()))) as url:
         body = b'{"messages": [{"role": "user", "content": "\\ud800"}, {"role": "last_step", "content": "A"}]}'
         with httpx2.Client() as client:
             said = client.post(f"{url}/forward", content=body)
@@ -229,7 +204,7 @@ def test_why_a_call_failed_is_for_the_log_alone(reason: str, status: int, caplog
     def script(call: Call) -> str:
         raise CallError(reason, "/home/somebody/judge.j2: key sk-123")
 
-    with Engine(Scripted(script)) as engine, served(create_app(valued_by(engine, StepEvaluator()))) as url:
+    with Engine(Scripted(script)) as engine, listening(create_app(valued_by(engine, StepEvaluator()))) as url:
         code, body = post(url, [TASK, STEP])
     assert code == status
     assert "judge.j2" not in str(body)
