@@ -25,7 +25,7 @@ from debate.report.html import Section, excerpt, facts_of, figures_of, policy, s
 from debate.report.rows import FILTERS, Indexed, columns
 from debate.report.trees import level_of
 from debate.store import Store, StoredRun
-from debate.store.pages import Asked, Recorded
+from debate.store.pages import Asked, Recorded, Searches
 from debate.store.workers import WorkerState
 
 _LABELS = {each.name: each.label for each in FILTERS} | {"unchosen": "nothing chosen"}
@@ -64,6 +64,7 @@ class Viewer:
             self._pages, self._figures = (opened.enter_context(open_store()) for _ in range(2))
             self._opened = opened.pop_all()
         self._first, self._worth = first, worth
+        self._searches = Searches()
         self._questions = self._pages.questions()
         self._kept: dict[tuple[str, str], _Kept] = {}
         self._lock = threading.Lock()
@@ -116,7 +117,7 @@ class Viewer:
             InputError: for a filter that is not known, or a number that is none.
         """
         asked = self._asked(query)
-        found = self._pages.read(query.get("run")).page(asked)
+        found = self._pages.read(query.get("run")).page(asked, self._searches)
         shown = _columns(found) | {"position": [each.position for each in found]}
         return json_text({"columns": shown, "is_end": len(found) < asked.limit})
 
