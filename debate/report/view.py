@@ -35,8 +35,8 @@ _MOST_RUNS = 200
 MOST_JUDGED = 10_000
 """Evaluations of a run up to which `worth` is worked out: these take some ten seconds."""
 _TOO_MANY = (
-    "{:,} tasks are evaluated; here these figures are worked out of up to {:,}. `debate agree {}` prints them of any "
-    "number, and `debate report` with `--only wrong` writes them into a file."
+    "{:,} tasks are evaluated; here these figures are worked out of up to {:,}. Of any number, `debate agree {}` "
+    "prints them, and `debate report {} --only wrong` writes them into a file{}."
 )
 _EXACT = {"yes": True, "no": False}
 _LEAST_SECONDS, _TIMES_ITS_COST = 1.0, 20
@@ -173,7 +173,9 @@ class Viewer:
     def _worked_out(self, run: StoredRun) -> dict[str, str]:
         evaluated, directory = run.progress()[0], self._directory(run)
         if evaluated > MOST_JUDGED:
-            return {"html": "", "problem": _TOO_MANY.format(evaluated, MOST_JUDGED, directory.path)}
+            is_known = directory is self._first
+            place, hint = (directory.path, "") if is_known else ("RUN", ", where RUN is the run's folder")
+            return {"html": "", "problem": _TOO_MANY.format(evaluated, MOST_JUDGED, place, place, hint)}
         judged = judged_run(run, directory)
         return {"html": figures_of(judged, self._worth(judged)), "problem": ""}
 

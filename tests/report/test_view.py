@@ -185,6 +185,8 @@ def test_of_a_larger_run_it_is_said_what_works_it_out(
     assert found["html"] == ""
     assert found["problem"].startswith("30 tasks are evaluated; here these figures are worked out of up to 29.")
     assert f"`debate agree {folder}`" in found["problem"]
+    with served(store) as server:
+        assert asked(server, "worth", run=str(folder))["problem"].endswith(", where RUN is the run's folder.")
 
 
 @pytest.mark.parametrize(
