@@ -287,6 +287,12 @@ def test_content_that_would_run_stays_text(browser: Any, tmp_path: Path) -> None
             assert page.evaluate("document.images.length") == 0
             page.keyboard.press("Escape")
             page.wait_for_selector("#list:not([hidden])")
+        page.get_by_role("button", name="Work them out").click()
+        page.locator("#worth figure").first.wait_for()
+        assert HOSTILE in page.locator("#worth").text_content()
+        assert page.evaluate("document.scripts.length") == 1
+        assert page.evaluate("document.images.length") == 0
+        assert page.locator("#worth [onerror], #worth script, #worth a:not([href^='#'])").count() == 0
         assert "taken" not in page.title()
 
 
