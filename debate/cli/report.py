@@ -53,6 +53,11 @@ def report(
         say("A browser takes long to open so large a file: --only FILTER keeps some of the tasks.")
 
 
+def worth_of(run: JudgedRun) -> tuple[Section, ...]:
+    """What `debate agree` prints of a run, as sections of a report."""
+    return tuple(sections_of(*_page(run, None, None)))
+
+
 def _cost(run: Path) -> str:
     """What the run cost, where the price of every model is known."""
     from debate.cli.progress import money

@@ -125,6 +125,9 @@ def _add_calls(facts: Table, totals: Totals, progress: Progress) -> None:
     prompt = f"{used.prompt_tokens:,} prompt ({cached_share(used):.0%} cached)"
     thought = f" ({used.thinking_tokens:,} of thinking)" if used.thinking_tokens else ""
     facts.add_row("tokens", f"{prompt}, {used.completion_tokens:,} completion{thought}")
+    for name, asked in totals.used.items() if len(totals.used) > 1 else ():
+        each = f"{asked.prompt_tokens:,} prompt, {asked.completion_tokens:,} completion in {asked.calls:,} calls"
+        facts.add_row("", f"{each}: {escape_controls(name)}")
     if progress.prices:
         facts.add_row("cost", _cost(totals, progress.prices))
     failed = totals.calls - totals.answered

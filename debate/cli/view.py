@@ -41,13 +41,13 @@ def view(
     """
     from debate.cli.console import say
     from debate.cli.execution import as_interrupt
+    from debate.cli.report import worth_of
     from debate.report.serving import ViewServer
     from debate.report.view import Viewer
 
     open_store, run = _opened(place)
-    first, identity = (None, None) if run is None else (run.name, run.identity)
     signal.signal(signal.SIGTERM, as_interrupt)
-    with Viewer(open_store, first, identity) as viewer, ViewServer(viewer, host, port) as server:
+    with Viewer(open_store, run, worth_of) as viewer, ViewServer(viewer, host, port) as server:
         say(server.url)
         say("Ctrl-C ends it")
         if browser and _has_screen():

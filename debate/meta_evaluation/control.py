@@ -169,16 +169,17 @@ def read_control(run: JudgedRun) -> Control | None:
         InputError: for a control that is not one of this run.
         StoreError: as `RunDirectory.open_store`.
     """
-    directory, aggregation = RunDirectory.read(run.directory.control), Aggregation.of_run(run)
+    aggregation = Aggregation.of_run(run)
+    directory = None if aggregation is None else RunDirectory.read(run.directory.control)
     if directory is None or aggregation is None:
         return None
     if directory.control_of != run.directory.name:
         problem = f"is not the control of the run {run.directory.name!r}"
         raise InputError(problem, file=directory.path, hint=f"move it away; then `debate control {run.directory.path}`")
-    with directory.open_store() as store:
+    with directory.open_store(read_only=True) as store:
         if not store.read(directory.name).n_evaluated():
             return None
-    silent = {task.task_id: task for task in read_run(directory.path).tasks}
+    silent = {task.task_id: task for task in read_run(directory.path, read_only=True).tasks}
     pairs = [(task, silent[task.task_id]) for task in run.tasks if task.task_id in silent]
     outdated = {debate.task_id for debate, panel in pairs if not _is_equal_budget(debate, panel)}
     kept = [pair for pair in pairs if pair[0].task_id not in outdated]

@@ -18,6 +18,7 @@ from debate.dataset.labels import Labels, labels_of, read_labels
 from debate.errors import InputError
 from debate.evaluation import Evaluation, from_plain, verdict
 from debate.jobs.run_directory import RunDirectory
+from debate.store import StoredRun
 from debate.store.serialization import content_hash
 from debate.types import UNSPOKEN, FloatArray, Names, Scale, Task, Usage, Verdict
 
@@ -135,8 +136,10 @@ def evaluation_of(directory: RunDirectory, task_id: str) -> tuple[Task, Evaluati
     raise InputError(f"there is no evaluation of the task {task_id!r}", file=directory.path)
 
 
-def read_run(folder: Path, labels: Path | None = None) -> JudgedRun:
+def read_run(folder: Path, labels: Path | None = None, *, read_only: bool = False) -> JudgedRun:
     """The evaluated tasks of a run, with the labels in their metadata, or those of a file in their place.
+
+    read_only: as of `Store`.
 
     Raises:
         ConfigError: when the folder holds no run.
@@ -145,16 +148,24 @@ def read_run(folder: Path, labels: Path | None = None) -> JudgedRun:
         TaskError: for labels of another form; names file, line and field.
     """
     directory = RunDirectory.existing(folder)
+    with directory.open_store(read_only=read_only) as store:
+        return judged_run(store.read(directory.name), directory, labels)
+
+
+def judged_run(record: StoredRun, directory: RunDirectory, labels: Path | None = None) -> JudgedRun:
+    """As `read_run`, of a run whose store is open.
+
+    directory: the run's, which need not be there: then what only its folder knows is left out.
+    """
     found: list[Judged] = []
     names: dict[str, Names] = {}
-    with directory.open_store() as store:
-        record = store.read(directory.name)
-        for task_id, task, data in record.result_data():
-            names[task_id] = _names(task)
-            said = labels_of({} if labels else task["metadata"], names[task_id], task_id)
-            found.append(as_judged(task_id, task, json.loads(data), said))
+    for task_id, task, data in record.result_data():
+        names[task_id] = _names(task)
+        said = labels_of({} if labels else task["metadata"], names[task_id], task_id)
+        found.append(as_judged(task_id, task, json.loads(data), said))
     if not found:
-        raise InputError("holds no evaluation yet", file=folder, hint=f"`debate resume {folder}` goes on with the run")
+        hint = f"`debate resume {directory.path}` goes on with the run"
+        raise InputError("holds no evaluation yet", file=directory.path, hint=hint)
     unknown: tuple[str, ...] = ()
     if labels is not None:
         joined = read_labels(labels, names)

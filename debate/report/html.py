@@ -19,7 +19,7 @@ from typing import Any, TextIO, TypeVar
 from urllib.parse import urlencode
 
 import numpy as np
-from jinja2 import DictLoader, Environment, StrictUndefined
+from jinja2 import DictLoader, Environment, StrictUndefined, Template
 from markupsafe import Markup
 
 from debate.errors import ConfigError, InputError
@@ -239,13 +239,7 @@ def _page(
     facts: Sequence[tuple[str, str]],
 ) -> str:
     script, style = script_of("page.js", "report.js"), static("page.css")
-    made = Environment(
-        loader=DictLoader({name: static(f"{name}.html.j2") for name in ("page", "list")}),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-    ).get_template("page")
-    return made.render(
+    return template("page").render(
         title=" and ".join(map(_title, runs)),
         policy=policy(script, style),
         style=Markup(style),
@@ -254,10 +248,28 @@ def _page(
         is_served=False,
         facts=facts,
         filters=[each | {"link": address(f=each["name"])} for each in _filters(rows) if each["count"]],
-        pictures=list(_pictures(rows)),
-        sections=[(each.title, [(isinstance(part, Tabular), part) for part in each.parts]) for each in sections],
         tasks=len(rows),
+        **_figures(rows, sections),
     )
+
+
+def figures_of(run: JudgedRun, sections: Sequence[Section]) -> str:
+    """The part of a report's head that is worked out of all evaluations, as HTML: sections, then distributions."""
+    return template("figures").render(_figures(indexed(run), sections))
+
+
+def _figures(rows: Sequence[Indexed], sections: Sequence[Section]) -> dict[str, Any]:
+    return {
+        "pictures": list(_pictures(rows)),
+        "sections": [(each.title, [(isinstance(part, Tabular), part) for part in each.parts]) for each in sections],
+    }
+
+
+def template(name: str) -> Template:
+    """A page of this package, or a part of one; whatever it is given stands in it as text."""
+    files = {each: static(f"{each}.html.j2") for each in ("page", "view", "list", "figures")}
+    made = Environment(loader=DictLoader(files), autoescape=True, undefined=StrictUndefined, trim_blocks=True)
+    return made.get_template(name)
 
 
 def policy(script: str, style: str) -> str:

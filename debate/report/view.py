@@ -8,28 +8,36 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, overload
 
-from jinja2 import DictLoader, Environment, StrictUndefined
 from markupsafe import Markup
 
 from debate.errors import ConfigError, InputError
 from debate.files import json_text
+from debate.jobs.run_directory import RunDirectory
 from debate.jobs.sent import Prompts
-from debate.meta_evaluation.judged import as_judged
-from debate.report.html import excerpt, facts_of, policy, script_of, static
+from debate.meta_evaluation.judged import JudgedRun, as_judged, judged_run
+from debate.report.html import Section, excerpt, facts_of, figures_of, policy, script_of, static, template
 from debate.report.rows import FILTERS, Indexed, columns
 from debate.store import Store, StoredRun
-from debate.store.pages import QUESTIONS, Asked, Recorded
+from debate.store.pages import Asked, Recorded
 from debate.store.workers import WorkerState
 
 _LABELS = {each.name: each.label for each in FILTERS} | {"unchosen": "nothing chosen"}
 _MOST_ROWS = 1000
+_LARGEST = 2**31 - 1
 _MOST_RUNS = 200
+MOST_JUDGED = 10_000
+"""Evaluations of a run up to which `worth` is worked out: these take some ten seconds."""
+_TOO_MANY = (
+    "{:,} tasks are evaluated; here these figures are worked out of up to {:,}. `debate agree {}` prints them of any "
+    "number, and `debate report` with `--only wrong` writes them into a file."
+)
+_EXACT = {"yes": True, "no": False}
 _LEAST_SECONDS, _TIMES_ITS_COST = 1.0, 20
 """How long a figure stands: it is counted anew for a twentieth of the time at most."""
 Query = Mapping[str, str]
@@ -40,27 +48,34 @@ class Viewer:
 
     Args:
         open_store: opens the store to look at, read-only; it is called twice.
-        first: name of the run that is shown first; None is the newest.
-        identity: that run's, as its folder has it, which says more than the store; None without a folder.
+        first: the run that is shown first, by its folder, which knows more of it than the store; None is the newest.
+        worth: what `debate agree` says of a run, as sections of a report.
     """
 
     def __init__(
-        self, open_store: Callable[[], Store], first: str | None = None, identity: Mapping[str, Any] | None = None
+        self,
+        open_store: Callable[[], Store],
+        first: RunDirectory | None = None,
+        worth: Callable[[JudgedRun], Sequence[Section]] = lambda run: (),
     ) -> None:
         self._opened = ExitStack()
         with ExitStack() as opened:
             self._pages, self._figures = (opened.enter_context(open_store()) for _ in range(2))
             self._opened = opened.pop_all()
-        self._first, self._identity = first, identity
+        self._first, self._worth = first, worth
+        self._questions = self._pages.questions()
         self._kept: dict[tuple[str, str], _Kept] = {}
         self._lock = threading.Lock()
         self.answers: Mapping[str, Callable[[Query], str]] = {
             "runs": self.runs,
+            "sizes": self.sizes,
             "rows": self.rows,
             "one": self.one,
             "prompts": self.prompts,
             "progress": self.progress,
+            "counts": self.counts,
             "figures": self.figures,
+            "worth": self.worth,
         }
 
     def __enter__(self) -> Self:
@@ -70,21 +85,27 @@ class Viewer:
         self._opened.close()
 
     def runs(self, query: Query) -> str:
-        """All runs of the store, the newest first; the 200 newest of more."""
-        runs = self._pages.listed()
+        """All runs of the store, the newest first; the 200 newest of more. What they hold is counted by `sizes`."""
+        runs = self._pages.begun()
         found = [
             {
-                "name": each.name,
-                "title": _title(each.name),
-                "began": f"{datetime.fromtimestamp(each.created_at, UTC):%Y-%m-%d %H:%M} UTC",
-                "tasks": each.tasks,
-                "evaluated": each.evaluated,
+                "name": name,
+                "title": _title(name),
+                "began": f"{datetime.fromtimestamp(created_at, UTC):%Y-%m-%d %H:%M} UTC",
             }
-            for each in runs[:_MOST_RUNS]
+            for name, created_at in runs[:_MOST_RUNS]
         ]
-        filters = [{"name": name, "label": _LABELS[name]} for name in QUESTIONS]
-        first = self._first or (runs[0].name if runs else "")
+        filters = [{"name": name, "label": _LABELS[name]} for name in self._questions]
+        first = self._first.name if self._first else (runs[0][0] if runs else "")
         return json_text({"runs": found, "filters": filters, "first": first})
+
+    def sizes(self, query: Query) -> str:
+        """How many tasks and evaluations each run has, by its name."""
+        with self._lock:
+            kept = self._kept.setdefault(("sizes", ""), _Kept())
+        return kept.get(
+            lambda: json_text({each.name: [each.evaluated, each.tasks] for each in self._figures.listed()[:_MOST_RUNS]})
+        )
 
     def rows(self, query: Query) -> str:
         """A page of the list, as columns.
@@ -92,7 +113,7 @@ class Viewer:
         Raises:
             InputError: for a filter that is not known, or a number that is none.
         """
-        asked = _asked(query)
+        asked = self._asked(query)
         found = self._pages.read(query.get("run")).page(asked)
         shown = _columns(found) | {"position": [each.position for each in found]}
         return json_text({"columns": shown, "is_end": len(found) < asked.limit})
@@ -117,9 +138,8 @@ class Viewer:
             InputError: when the run is not there.
         """
         record = self._figures.read(query.get("run"))
-        identity = self._identity if record.name == self._first else None
         try:
-            sent = Prompts(record, identity).of_task(query.get("task", ""))
+            sent = Prompts(record, self._directory(record).identity).of_task(query.get("task", ""))
         except ConfigError as error:
             return json_text({"calls": [], "problem": error.message})
         return json_text({"calls": [each.to_dict() for each in sent], "problem": ""})
@@ -128,13 +148,50 @@ class Viewer:
         """How far a run is, who works on it, and how quickly."""
         return self._keep("progress", query, _progress)
 
+    def counts(self, query: Query) -> str:
+        """How many evaluations there are, and how many each filter shows."""
+        return self._keep("counts", query, _counts)
+
     def figures(self, query: Query) -> str:
-        """What the run came to so far, and how many evaluations each filter shows."""
+        """What the run came to so far; of a large run this takes longer than the counts."""
         return self._keep("figures", query, _figures)
+
+    def worth(self, query: Query) -> str:
+        """What the judge is worth and how its scores are distributed, as HTML; or why that is not worked out."""
+        return self._keep("worth", query, self._worked_out)
+
+    def _worked_out(self, run: StoredRun) -> dict[str, str]:
+        evaluated, directory = run.progress()[0], self._directory(run)
+        if evaluated > MOST_JUDGED:
+            return {"html": "", "problem": _TOO_MANY.format(evaluated, MOST_JUDGED, directory.path)}
+        judged = judged_run(run, directory)
+        return {"html": figures_of(judged, self._worth(judged)), "problem": ""}
+
+    def _directory(self, run: StoredRun) -> RunDirectory:
+        """The run's folder; of a run that is not shown by its folder one that is not looked into."""
+        if self._first is not None and run.name == self._first.name:
+            return self._first
+        return RunDirectory(Path(_title(run.name)), run.name)
+
+    def _asked(self, query: Query) -> Asked:
+        questions = frozenset(name for name in query.get("f", "").split(",") if name)
+        if unknown := sorted(questions.difference(self._questions)):
+            raise InputError(f"there is no filter {unknown[0]!r}", hint=f"known: {', '.join(self._questions)}")
+        after, limit, rounds = _number(query, "after", -1), _number(query, "limit", 100), _number(query, "r")
+        return Asked(
+            questions,
+            query.get("g"),
+            query.get("x"),
+            rounds,
+            query.get("q", ""),
+            _EXACT.get(query.get("exact", "")),
+            after=after,
+            limit=max(1, min(limit, _MOST_ROWS)),
+        )
 
     def _keep(self, what: str, query: Query, count: Callable[[StoredRun], dict[str, Any]]) -> str:
         name = query.get("run", "")
-        store = self._figures if what == "figures" else self._pages
+        store = self._pages if what == "progress" else self._figures
         run = store.read(name)  # of a run that is not there nothing is kept
         with self._lock:
             kept = self._kept.setdefault((what, name), _Kept())
@@ -161,9 +218,7 @@ class _Kept:
 def view_page() -> tuple[str, str]:
     """The page, and its content security policy."""
     script, style = script_of("page.js", "view.js"), static("page.css")
-    templates = DictLoader({name: static(f"{name}.html.j2") for name in ("view", "list")})
-    made = Environment(loader=templates, autoescape=True, undefined=StrictUndefined, trim_blocks=True)
-    text = made.get_template("view").render(style=Markup(style), script=Markup(script), is_served=True)
+    text = template("view").render(style=Markup(style), script=Markup(script), is_served=True)
     return text, policy(script, style) + "; connect-src 'self'; frame-ancestors 'none'"
 
 
@@ -172,16 +227,17 @@ def _title(name: str) -> str:
     return Path(name).name if Path(name).is_absolute() else name
 
 
-def _asked(query: Query) -> Asked:
-    questions = frozenset(name for name in query.get("f", "").split(",") if name)
-    if unknown := sorted(questions - QUESTIONS.keys()):
-        raise InputError(f"there is no filter {unknown[0]!r}", hint=f"known: {', '.join(QUESTIONS)}")
+@overload
+def _number(query: Query, name: str, usual: int) -> int: ...
+@overload
+def _number(query: Query, name: str) -> int | None: ...
+def _number(query: Query, name: str, usual: int | None = None) -> int | None:
+    """A whole number that is asked for, which a database can hold."""
+    given = query.get(name)
     try:
-        after, limit = int(query.get("after", "-1")), int(query.get("limit", "100"))
+        return usual if given is None else max(-1, min(int(given), _LARGEST))
     except ValueError:
-        raise InputError("`after` and `limit` are whole numbers") from None
-    bounds = max(-1, min(after, 2**62)), max(1, min(limit, _MOST_ROWS))
-    return Asked(questions, query.get("g"), query.get("x"), query.get("q", ""), *bounds)
+        raise InputError(f"`{name}` is a whole number, not {given!r}") from None
 
 
 def _columns(found: list[Recorded]) -> dict[str, list[Any]]:
@@ -214,17 +270,22 @@ def _rate(worker: WorkerState) -> float:
 
 
 def _figures(run: StoredRun) -> dict[str, Any]:
-    totals, counts = run.totals(), run.counts()
+    totals = run.totals()
     facts = facts_of(run.identity, totals, run)
     return {
         "facts": [(name, text.striptags() if isinstance(text, Markup) else text) for name, text in facts],
         "failures": totals.failures,
         "answered": totals.answered,
         "cached": totals.cached,
-        "counts": {
-            "evaluated": counts.evaluated,
-            "questions": dict(counts.questions),
-            "stops": dict(counts.stops),
-            "groups": dict(counts.groups),
-        },
+    }
+
+
+def _counts(run: StoredRun) -> dict[str, Any]:
+    counts = run.counts()
+    return {
+        "evaluated": counts.evaluated,
+        "questions": dict(counts.questions),
+        "stops": dict(counts.stops),
+        "rounds": {str(taken): count for taken, count in counts.rounds.items()},
+        "groups": dict(counts.groups),
     }

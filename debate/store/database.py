@@ -31,7 +31,7 @@ from debate.sql.types import insert_whole
 from debate.store.tables import Base
 
 T = TypeVar("T")
-SCHEMA = Schema(Path(__file__).parent / "migrations", Base.metadata, head="0007", marker="runs", readable="0006")
+SCHEMA = Schema(Path(__file__).parent / "migrations", Base.metadata, head="0008", marker="runs", readable="0006")
 _HINT = "what was recorded before is kept; fix this and run the same command again to continue"
 _GROUP = 512
 """Most pieces of work that share a commit."""

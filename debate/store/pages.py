@@ -5,11 +5,12 @@ Pages go on from a position (keyset paging), so that the last page of a million 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, collate, false, func, literal_column, select
+from sqlalchemy import ColumnElement, Connection, collate, false, func, inspect, literal_column, select
 
 from debate.store.tables import EVALUATIONS, RUNS, TASKS
 
@@ -19,13 +20,17 @@ QUESTIONS: Mapping[str, ColumnElement[bool]] = {
     "right": _E.verdict == "right",
     "tied": _E.tied.is_(True),
     "unchosen": _E.selected.is_(None),
+    "unscored": _E.unscored.is_(True),
     "failed": _E.status == "failed",
     "partial": _E.status == "partial",
     "settled": _E.stop_reason == "settled",
     "rounds": _E.stop_reason == "max_rounds",
     "flipped": _E.flipped.is_(True),
+    "order": _E.orders_disagree.is_(True),
 }
-"""What evaluations can be narrowed by, beside their group, their stop reason and the ids of their tasks."""
+"""What evaluations can be narrowed by, beside their group, their stop reason, their rounds and their tasks' ids."""
+_LATER = frozenset({"unscored", "order"})
+"""Those that a store of schema 0007 or older has no columns for, which is read as it is."""
 _GROUPS = 500
 """Most groups that are counted, the largest ones."""
 _FEW = 500
@@ -40,7 +45,9 @@ class Asked:
         questions: names of `QUESTIONS`, all of which must hold.
         group: of the tasks; "" is none; None takes all.
         stop: stop reason; None takes all.
+        rounds: taken; None takes all.
         search: stands in the task's id, in upper or lower case; "" takes all.
+        exact: of a search, True is the one task whose id it is, found by an index; False are all others; None is both.
         after: position after which the page begins.
         limit: most evaluations of the page.
     """
@@ -48,7 +55,9 @@ class Asked:
     questions: frozenset[str] = frozenset()
     group: str | None = None
     stop: str | None = None
+    rounds: int | None = None
     search: str = ""
+    exact: bool | None = None
     after: int = -1
     limit: int = 100
 
@@ -76,14 +85,16 @@ class Counts:
 
     Attributes:
         evaluated: in all.
-        questions: by name of `QUESTIONS`.
+        questions: by name of `QUESTIONS`, those that the store can answer.
         stops: by stop reason; evaluators without one are left out.
+        rounds: by the rounds taken.
         groups: by group, "" for none, largest first; at most 500.
     """
 
     evaluated: int
     questions: Mapping[str, int]
     stops: Mapping[str, int]
+    rounds: Mapping[int, int]
     groups: Mapping[str, int]
 
 
@@ -124,6 +135,8 @@ def _narrowed(asked: Asked) -> list[ColumnElement[bool]]:
         here.append(_E.task_group == asked.group if asked.group else _E.task_group.is_(None))
     if asked.stop is not None:
         here.append(_E.stop_reason == asked.stop)
+    if asked.rounds is not None:
+        here.append(_E.rounds == asked.rounds)
     return here
 
 
@@ -134,7 +147,12 @@ def _is_found(connection: Connection, run_id: int, asked: Asked) -> ColumnElemen
     or other filters leave few of them, so each is asked for its task's id.
     """
     t, dialect = TASKS.c, connection.dialect.name
+    if asked.exact:
+        its = select(t.position).where(t.run_id == run_id, t.task_id == asked.search)
+        return _E.position == connection.execute(its).scalar()
     named = [t.run_id == run_id, _is_named(dialect, asked.search)]
+    if asked.exact is False:
+        named.append(t.task_id != asked.search)
     first = select(t.position).where(*named, t.position > asked.after).order_by(t.position).limit(_literal(_FEW))
     found = connection.execute(first).scalars().all()
     if len(found) < _FEW:
@@ -175,18 +193,31 @@ def _recorded(connection: Connection, run_id: int, positions: Sequence[int]) -> 
     return [Recorded(*row) for row in connection.execute(here)]
 
 
+def questions(connection: Connection) -> list[str]:
+    """The names of `QUESTIONS` that the store can answer."""
+    there = {column["name"] for column in inspect(connection).get_columns(EVALUATIONS.name)}
+    return [name for name in QUESTIONS if "unscored" in there or name not in _LATER]
+
+
 def counts(connection: Connection, run_id: int, revision: int) -> Counts:
     """Count them, in two passes over the run."""
     here = _of_run(run_id, revision)
-    found = [func.count().filter(question).label(name) for name, question in QUESTIONS.items()]
-    by_stop = select(_E.stop_reason, func.count(), *found).where(*here).group_by(_E.stop_reason)
-    rows = connection.execute(by_stop).all()
+    names = questions(connection)
+    found = [func.count().filter(QUESTIONS[name]).label(f"n_{name}") for name in names]
+    by_end = select(_E.stop_reason, _E.rounds, func.count(), *found).where(*here).group_by(_E.stop_reason, _E.rounds)
+    rows = connection.execute(by_end).all()
+    stops, rounds = Counter[str](), Counter[int]()
+    for stop, taken, count, *_ in rows:
+        stops[stop or ""] += count
+        rounds[taken] += count
+    del stops[""]
     many = func.count().label("many")
     by_group = select(_E.task_group, many).where(*here).group_by(_E.task_group).order_by(many.desc()).limit(_GROUPS)
     return Counts(
-        evaluated=sum(row[1] for row in rows),
-        questions={name: sum(getattr(row, name) for row in rows) for name in QUESTIONS},
-        stops={row[0]: row[1] for row in rows if row[0]},
+        evaluated=rounds.total(),
+        questions={name: sum(getattr(row, f"n_{name}") for row in rows) for name in names},
+        stops=dict(stops),
+        rounds=dict(sorted(rounds.items())),
         groups={row[0] or "": row[1] for row in connection.execute(by_group)},
     )
 

@@ -184,6 +184,14 @@ def thinking_columns(evaluation: Evaluation) -> Row:
     return {"thinking_tokens": evaluation.usage.thinking_tokens or None}
 
 
+def doubt_columns(evaluation: Evaluation) -> Row:
+    """The columns of an evaluation's row that say what a reader may not rely on."""
+    return {
+        "unscored": bool(np.isnan(evaluation.scores).any()),
+        "orders_disagree": evaluation.order_agreement is False,
+    }
+
+
 def group_of(metadata: Mapping[str, Any], key: str = "group") -> str | None:
     """The group that a task's metadata name by this key."""
     group = metadata.get(key)
@@ -197,17 +205,27 @@ def margin_of(evaluation: Evaluation) -> float | None:
 
 
 def _is_flipped(evaluation: Evaluation) -> bool | None:
-    """Whether the last round had another winner than the first, by the mean over agents and components."""
-    if evaluation.tensor is None or len(evaluation.tensor) < 2:
+    """Whether the last round had another winner than the first, by the mean over agents and components.
+
+    Of a balanced debate, by the mean of both of its debates.
+    """
+    debates = evaluation.members if evaluation.evaluator == "debate" and evaluation.members else (evaluation,)
+    tensors = [each.tensor for each in debates if each.tensor is not None and len(each.tensor)]
+    if len(tensors) < len(debates) or max(map(len, tensors)) < 2:
         return None
-    winners = [_winner(evaluation.tensor[r], evaluation.scale) for r in (0, -1)]  # of (I, J, K) each
+    winners = [_winner([tensor[r] for tensor in tensors], evaluation.scale) for r in (0, -1)]
     return None if None in winners else winners[0] != winners[1]
 
 
-def _winner(scores: FloatArray, scale: Scale) -> int | None:
+def _winner(rounds: Sequence[FloatArray], scale: Scale) -> int | None:
+    """The best candidate of a round (I, J, K) of each debate."""
+    means = [_means(scores) for scores in rounds]  # (J,) each
+    return next(iter(keep_best(np.mean(means, axis=0), 1, scale.higher_is_better)), None)
+
+
+def _means(scores: FloatArray) -> FloatArray:
     n = np.isfinite(scores).sum(axis=(0, 2))  # (J,)
-    means = np.nansum(scores, axis=(0, 2)) / np.where(n, n, np.nan)  # (J,)
-    return next(iter(keep_best(means, 1, scale.higher_is_better)), None)
+    return np.nansum(scores, axis=(0, 2)) / np.where(n, n, np.nan)  # (J,)
 
 
 def turn_rows(evaluation: Evaluation, member: str = "") -> Iterator[Row]:

@@ -20,7 +20,7 @@ from debate.sql.connect import sqlite_file
 from debate.store.database import Database
 from debate.store.identity import differences, prompt_identity
 from debate.store.lease import RUN, SETUP, RunLocks, in_use, run_locks, take_lease
-from debate.store.pages import Listed, listed
+from debate.store.pages import Listed, listed, questions
 from debate.store.queries import delete_records, has_answers
 from debate.store.read_only import ReadOnlyDatabase
 from debate.store.reply_cache import DAY, ReplyCache
@@ -187,9 +187,18 @@ class Store:
             lambda connection: list(connection.execute(select(RUNS.c.name).order_by(RUNS.c.id)).scalars())
         )
 
+    def begun(self) -> list[tuple[str, float]]:
+        """The names of all runs and when they began, in seconds since 1970; the newest first."""
+        query = select(RUNS.c.name, RUNS.c.created_at).order_by(RUNS.c.id.desc())
+        return self._database.run(lambda connection: [(row.name, row.created_at) for row in connection.execute(query)])
+
     def listed(self) -> list[Listed]:
         """All runs with what they hold, the newest first."""
         return self._database.run(listed)
+
+    def questions(self) -> list[str]:
+        """The names of `debate.store.pages.QUESTIONS` that the evaluations can be narrowed by."""
+        return self._database.run(questions)
 
     def cache(self, ttl: float | None = 7 * DAY) -> ReplyCache:
         """The cached replies; a reply is good for `ttl` seconds, None is for ever."""

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import BigInteger, ForeignKey, Index, LargeBinary, Text, UniqueConstraint
+from sqlalchemy import BigInteger, ForeignKey, Index, LargeBinary, Text, UniqueConstraint, false
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from debate.sql.types import Json, table_of
@@ -126,7 +126,8 @@ class EvaluationRow(Base):
     __table_args__ = (
         Index(
             "evaluations_at_a_glance",
-            *("run_id", "position", "status", "verdict", "selected", "tied", "flipped", "task_group", "stop_reason"),
+            *("run_id", "position", "status", "verdict", "selected", "tied", "flipped", "unscored", "orders_disagree"),
+            *("rounds", "task_group", "stop_reason"),
         ),
     )
 
@@ -141,6 +142,10 @@ class EvaluationRow(Base):
     """Whether several candidates share the best score."""
     flipped: Mapped[bool | None]
     """Whether the last round had another winner than the first, by the mean score; NULL without two scored rounds."""
+    unscored: Mapped[bool] = mapped_column(server_default=false())
+    """Whether a candidate has no score."""
+    orders_disagree: Mapped[bool] = mapped_column(server_default=false())
+    """Whether the two orders of a balanced debate chose differently."""
     task_group: Mapped[str | None]
     """The `group` in the task's metadata."""
     verdict: Mapped[str | None]

@@ -18,6 +18,7 @@ from debate.store.serialization import (
     Row,
     call_row,
     cell_columns,
+    doubt_columns,
     evaluation_row,
     label_columns,
     text_rows,
@@ -95,7 +96,7 @@ class SqlTaskJournal:
     async def finish(self, evaluation: Evaluation) -> None:
         """Record the evaluation and its turns; those under other settings go."""
         made = {**evaluation_row(evaluation, self.settings), **label_columns(evaluation, self.metadata)}
-        row = {**made, **cell_columns(evaluation), **thinking_columns(evaluation)}
+        row = {**made, **doubt_columns(evaluation), **cell_columns(evaluation), **thinking_columns(evaluation)}
         rows = [(EVALUATIONS, self._keyed(row)), *((TURNS, self._keyed(turn)) for turn in turn_rows(evaluation))]
         if not self.is_stale:
             await self.database.ainsert(*rows)

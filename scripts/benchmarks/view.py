@@ -90,18 +90,23 @@ def questions(evaluations: int) -> dict[str, str]:
         return f"rows?{urlencode({'run': RUN, 'limit': 100, **query})}"
 
     return {
+        "list of runs": "runs?",
+        "how much they hold": "sizes?",
         "first page": rows(),
         "next page, from the middle": rows(after=middle),
         "filter: wrong": rows(f="wrong"),
         "filter: wrong, odd, from the middle": rows(f="wrong", g="odd", after=middle),
         "filter: rare": rows(f="partial"),
+        "filter: no candidate unscored": rows(f="unscored"),
         "filter: none": rows(f="partial,wrong", g="even"),
-        "search of an id": rows(q=f"task {middle}"),
-        "search of an id, filter: wrong": rows(q=f"Task {middle}", f="wrong"),
+        "search of a whole id": rows(q=f"task {middle}", exact="yes"),
+        "search of a part of ids": rows(q=f"ask {middle}", exact="no"),
+        "search of a part, filter: wrong": rows(q=f"Task {middle}", f="wrong"),
         "search of all ids, filter: rare": rows(q="task", f="partial"),
         "one debate": f"one?{urlencode({'run': RUN, 'task': f'task {middle}'})}",
         "progress": f"progress?run={RUN}",
-        "figures": f"figures?run={RUN}",
+        "all counts": f"counts?run={RUN}",
+        "all figures": f"figures?run={RUN}",
     }
 
 

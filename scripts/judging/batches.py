@@ -10,7 +10,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from queue import Full
@@ -20,9 +20,9 @@ from typing import Any, cast
 import numpy as np
 
 from judging.facts import Fact, draw_name, draw_number, look_alike, newest
-from judging.forms import OTHERS, texts
+from judging.forms import OTHERS, Text, silent, texts
 from judging.questions import Asked, make_asked
-from judging.samples import Sample, judge_profile, labels_of, make_debate, other_year
+from judging.samples import Sample, judge_profile, labels_of, make_debate, make_unheard, other_year
 from judging.talk import PERSONAS, say
 from judging.world import DEBATED, Question, Reply, make_question
 
@@ -117,13 +117,23 @@ class Encoder:
         row: what they are added to; turns of a debate share the task and what was said.
         """
         row = Row() if row is None else row
-        prompt, places = self._splice.encode(sample.prompt), defaultdict[str, list[list[int]]](list)
-        for form, asked in texts(sample, forms).items():
-            for text in asked:
-                before = prompt + [token for part in text.before for token in self._encode(part)]
-                learnt = [*self._encode(text.learnt), *([self._end] if text.ends else [])]
-                places[form].append(row.add(before + learnt, [0.0] * len(before) + [text.weight] * len(learnt)))
-        return row, places
+        prompt = self._splice.encode(sample.prompt)
+        return row, {form: self._add(row, prompt, asked) for form, asked in texts(sample, forms).items()}
+
+    def silent(self, random: Random) -> Row:
+        """An unheard agent's prompt, and every cell read out without a word."""
+        sample, row = make_unheard(random), Row()
+        self._add(row, self._splice.encode(sample.prompt), silent(sample))
+        return row
+
+    def _add(self, row: Row, prompt: list[int], asked: Sequence[Text]) -> list[list[int]]:
+        """Add what follows a prompt: where the learnt tokens of each text stand."""
+        places: list[list[int]] = []
+        for text in asked:
+            before = prompt + [token for part in text.before for token in self._encode(part)]
+            learnt = [*self._encode(text.learnt), *([self._end] if text.ends else [])]
+            places.append(row.add(before + learnt, [0.0] * len(before) + [text.weight] * len(learnt)))
+        return places
 
     def n_working(self, sample: Sample) -> int:
         """How many tokens of the reply come before its candidates."""
@@ -200,15 +210,17 @@ class Mixture:
     """Share of batches that are drills of working."""
     verdicts: float
     """Share of batches that are drills of verdicts."""
+    silent: float
+    """Share of batches that are cells read out before anybody spoke."""
 
 
 def mixture(progress: float) -> Mixture:
     """What is learnt at `progress` (0 to 1): first to compute and to judge alone, then to debate as well."""
     if progress < 0.22:
-        return Mixture(alone=0.8, asked=0.2, working=0.2, verdicts=0.2)
+        return Mixture(alone=0.8, asked=0.2, working=0.2, verdicts=0.2, silent=0.0)
     if progress < 0.7:
-        return Mixture(alone=0.45, asked=0.25, working=0.3, verdicts=0.05)
-    return Mixture(alone=0.4, asked=0.28, working=0.2, verdicts=0.05)
+        return Mixture(alone=0.45, asked=0.25, working=0.1, verdicts=0.02, silent=0.55)
+    return Mixture(alone=0.4, asked=0.28, working=0.1, verdicts=0.03, silent=0.4)
 
 
 _FORMS: tuple[tuple[tuple[str, ...], float], ...] = (((), 5), (("compact",), 1.5), (("cells",), 2), (("silent",), 0.7))
@@ -231,17 +243,10 @@ def batches(encoder: Encoder, random: Random, n_tokens: int, progress: Callable[
 
     while True:
         mixed = mixture(progress())
-        by_width: dict[int, list[Row]] = {width: [] for width in WIDTHS}
-        made: list[Batch] = []
-        for _ in range(512):
-            row = drawn(mixed)
-            width = next(width for width in WIDTHS if len(row.ids) <= width)
-            rows = by_width[width]
-            rows.append(row)
-            if len(rows) >= n_tokens // width:
-                made.append(padded(rows, width))
-                by_width[width] = []
-        n_all = len(made) / (1 - mixed.working - mixed.verdicts)
+        made = list(_by_width((drawn(mixed) for _ in range(512)), n_tokens))
+        n_all = len(made) / (1 - mixed.working - mixed.verdicts - mixed.silent)
+        n_silent = round(n_all * mixed.silent) * n_tokens // 140  # about so many tokens each
+        made += _by_width((encoder.silent(random) for _ in range(n_silent)), n_tokens)
         for drill, part in ((encoder.drill, mixed.working), (encoder.verdicts, mixed.verdicts)):
             for _ in range(round(n_all * part)):
                 n = max(1, n_tokens // WIDTHS[0])
@@ -249,6 +254,18 @@ def batches(encoder: Encoder, random: Random, n_tokens: int, progress: Callable[
                 made.append(padded([row for row in rows if len(row.ids) <= WIDTHS[0]], WIDTHS[0], n))
         random.shuffle(made)
         yield from made
+
+
+def _by_width(rows: Iterable[Row], n_tokens: int) -> Iterator[Batch]:
+    """Whole batches of rows that are padded to one width; rows that fill none are left out."""
+    by_width: dict[int, list[Row]] = {width: [] for width in WIDTHS}
+    for row in rows:
+        width = next(width for width in WIDTHS if len(row.ids) <= width)
+        waiting = by_width[width]
+        waiting.append(row)
+        if len(waiting) >= n_tokens // width:
+            yield padded(waiting, width)
+            by_width[width] = []
 
 
 def _facts(question: Question) -> tuple[Fact, ...]:

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from debate.parsing.debate_reply import ParsedReply
 from judging.questions import Asked
 from judging.samples import Sample
-from judging.talk import Said
 
 NAMED, OTHER, CELL, SILENT = 1.0, 0.35, 0.5, 0.1
 """Weights of a token of the named reply, of another reply, of a cell's score, and of one that nobody spoke before."""
@@ -48,12 +47,17 @@ def texts(sample: Sample | Asked, forms: tuple[str, ...] = OTHERS) -> dict[str, 
     if "comments" in forms or "cells" in forms:
         found["comments"] = [Text((), said.reply(labels, "none"), OTHER, ends=True)]
     if "cells" in forms:
-        found["cells"] = _cells(sample, said, parsed, CELL)
+        found["cells"] = _cells(sample, parsed, CELL)
     if "silent" in forms:
-        found["silent"] = _cells(sample, said, None, SILENT)
+        found["silent"] = silent(sample, SILENT)
     return found
 
 
-def _cells(sample: Sample, said: Said, reply: ParsedReply | None, weight: float) -> list[Text]:
-    scores = [str(score) for row in said.scores for score in row]
+def silent(sample: Sample, weight: float = 1.0) -> list[Text]:
+    """Every cell read out without a word."""
+    return _cells(sample, None, weight)
+
+
+def _cells(sample: Sample, reply: ParsedReply | None, weight: float) -> list[Text]:
+    scores = [str(score) for row in sample.said.scores for score in row]
     return [Text(before, score, weight) for before, score in zip(sample.form.continuations(reply), scores, strict=True)]

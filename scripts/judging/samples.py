@@ -89,6 +89,11 @@ def make_debate(random: Random, *, alone: float = 0.45) -> list[Sample]:
     return _Debate(random, make_question(random, odd=0.04)).samples(n_heard)
 
 
+def make_unheard(random: Random) -> Sample:
+    """The first turn of an agent about its own world."""
+    return _Debate(random, make_question(random, odd=0.04)).samples(0)[0]
+
+
 Known = dict[str, Fact]
 _Heard = list[tuple[Said, str | None]]
 """What was said, and what the one who said it believes."""

@@ -11,6 +11,8 @@ from debate import Engine, Judge, Task
 from debate.adapters.dspy import as_metric, prediction_text, task_of
 from debate.backends import Scripted
 from debate.errors import TaskError, UnscoredError
+from debate.statistics import paired_difference
+from examples import optimize_prompt as example_script
 from tests.adapters.by_answer import ByAnswer
 from tests.required import required_framework
 from tests.small_flows import debates
@@ -167,3 +169,91 @@ def test_gepa_goes_from_a_bad_instruction_to_a_good_one_past_an_unscored_example
     # Two answers to five questions, and to the riddle: what GEPA asks for again is not paid again.
     assert len(script.tasks) <= 12
     assert script.calls <= 12 * 4
+
+
+@pytest.fixture(scope="module")
+def optimized() -> dict[str, list[tuple[int, float]]]:
+    """By feedback: for each of some seeds, the cures in GEPA's last prompt, and its gain over the first one's score."""
+    found: dict[str, list[tuple[int, float]]] = {}
+    with Engine(Scripted(example_script.judge_answers)) as engine:
+        judge = Judge(engine, debates(rounds=1), on_unscored="fallback")
+        for feedback in ("judges", "none", "shuffled"):
+            for seed in range(20):
+                inputs = example_script.questions(seed)
+                best = example_script.with_gepa(
+                    judge, example_script.START, inputs, seed=seed, feedback=feedback, budget=100
+                )
+                start, end = (example_script.mean_score(judge, each, inputs) for each in (example_script.START, best))
+                cured = sum(cure in best for cure in example_script.CURES.values())
+                found.setdefault(feedback, []).append((cured, end - start))
+    return found
+
+
+def test_gepa_of_the_example_cures_a_bad_prompt_with_the_judges_words(optimized: Any) -> None:
+    assert sum(cured == 4 for cured, _ in optimized["judges"]) >= 16
+    assert min(gain for _, gain in optimized["judges"]) > 0.1
+
+
+@pytest.mark.parametrize("control", ["none", "shuffled"])
+def test_gepa_of_the_example_does_worse_without_words_and_with_those_on_other_inputs(
+    optimized: Any, control: str
+) -> None:
+    gains = {feedback: [gain for _, gain in runs] for feedback, runs in optimized.items()}
+    worse = paired_difference(gains[control], gains["judges"])
+    assert worse.n == 20
+    assert worse.interval[1] < 0, "the whole interval of the difference is below zero"
+    assert sum(cured == 4 for cured, _ in optimized[control]) <= 4
+
+
+class Noting(Judge):
+    """A judge that notes what it is asked."""
+
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self.asked: list[Task] = []
+
+    def submit(self, task: Task) -> Any:
+        self.asked.append(task)
+        return super().submit(task)
+
+
+def test_gepa_pays_once_for_each_pair_of_an_example_and_a_response_past_an_unscored_one() -> None:
+    """One example has no readable reply: GEPA ends as well as without it, and is told why it has no score."""
+    inputs = example_script.questions(0)
+    lost = inputs[0].x
+    calls: list[tuple[Any, ...]] = []
+
+    def answer(call: Any) -> str:
+        calls.append((call.info["task_id"], call.info["agent"], call.info["round"], call.info["attempt"]))
+        return "I cannot say." if lost in call.messages[-1]["content"] else example_script.judge_answers(call)
+
+    with Engine(Scripted(answer)) as engine:
+        judge = Noting(engine, debates(rounds=1, retries=0), on_unscored="fallback", fallback=0.0)
+        best = example_script.with_gepa(judge, example_script.START, inputs)
+    assert all(cure in best for cure in example_script.CURES.values())
+    assert len(judge.asked) > 150
+    assert len({task_id for task_id, *_ in calls}) == len(set(judge.asked))
+    assert len(calls) == len(set(calls)), "no call is paid twice"
+    unscored = [task for task in set(judge.asked) if task.x == lost]
+    assert unscored
+
+
+def test_miprov2_chooses_the_instruction_that_the_judges_score_best() -> None:
+    inputs = example_script.questions(0)
+    good = " ".join([example_script.START, *example_script.CURES.values()])
+    proposals = ["Be friendly.", good, f"{example_script.START} {example_script.CURES['sums']}"]
+    rows = [dspy.Example(question=each.x).with_inputs("question") for each in inputs]
+    with Engine(Scripted(example_script.judge_answers)) as engine:
+        metric = as_metric(Judge(engine, debates(rounds=1), on_unscored="fallback"))
+        optimizer = dspy.MIPROv2(
+            task_model=dspy.utils.DummyLM([]),
+            metric=metric, auto=None, num_candidates=4, max_bootstrapped_demos=0, max_labeled_demos=0, num_threads=4,
+            prompt_model=dspy.utils.DummyLM([{"proposed_instruction": each} for each in proposals * 9]),
+        )  # fmt: skip
+        with dspy.context(lm=dspy.utils.DummyLM([])):
+            best = optimizer.compile(
+                example_script.student(dspy, example_script.START), trainset=rows, valset=rows, num_trials=12,
+                minibatch=False, program_aware_proposer=False, data_aware_proposer=False, tip_aware_proposer=False,
+                fewshot_aware_proposer=False,
+            )  # fmt: skip
+    assert best.predict.signature.instructions == good

@@ -162,6 +162,24 @@ def test_the_accuracy_so_far_is_that_of_the_summary_also_when_a_run_goes_on(tmp_
     assert told.judged_so_far[-1] == (totals.accuracy.right, totals.accuracy.labeled) == (2, 5)
 
 
+def test_tokens_are_told_by_model_where_several_were_asked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    (tmp_path / "tasks.jsonl").write_text("".join(json.dumps(row(name, "a b")) + "\n" for name in "st"))
+    evaluator = debates(rounds=1, settle="p_best=1,model=small")
+    job = Run(evalset=EvalSet(tmp_path / "tasks.jsonl"), folder=tmp_path / "out", evaluator=evaluator)
+    backends = {name: Scripted(reply_for, model=name) for name in ("large", "small")}
+    folder, totals = job.execute(backends, SilentListener())
+    print_summary(folder, totals, Progress(model=""))
+    told = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    small, large = totals.used["small"], totals.used["large"]
+    for name, used in (("small", small), ("large", large)):
+        tokens = f"{used.prompt_tokens:,} prompt, {used.completion_tokens:,} completion in {used.calls:,} calls"
+        assert f"{tokens}: {name}" in told
+    assert small.calls == large.calls > 0
+
+
 # ---- labels that come after the run
 
 

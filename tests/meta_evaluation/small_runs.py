@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from debate import Scale
-from debate.backends import Scripted
+from debate.backends import Call, Scripted
 from debate.dataset.evalset import EvalSet
 from debate.dataset.labels import labels_of
 from debate.evaluators.base import Evaluator
@@ -24,12 +24,14 @@ from debate.testing import SilentListener, reply_for
 from debate.types import Usage
 
 
-def scripted_run(folder: Path, tasks: Sequence[Mapping[str, Any]], evaluator: Evaluator) -> JudgedRun:
-    """A run in `folder` whose scores are drawn by the seeds of the calls."""
+def scripted_run(
+    folder: Path, tasks: Sequence[Mapping[str, Any]], evaluator: Evaluator, reply: Callable[[Call], str] = reply_for
+) -> JudgedRun:
+    """A run in `folder` whose scores are drawn by the seeds of the calls, or are as `reply` has them."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "tasks.jsonl").write_text("".join(json.dumps(task) + "\n" for task in tasks))
     job = Run(evalset=EvalSet(folder / "tasks.jsonl"), folder=folder, evaluator=evaluator)
-    job.execute({"scripted": Scripted(reply_for)}, SilentListener())
+    job.execute({"scripted": Scripted(reply)}, SilentListener())
     return read_run(folder)
 
 

@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from debate import DebateEvaluator
+from debate.backends import Call
 from debate.evaluators.base import Evaluator
 from debate.meta_evaluation.judged import JudgedRun
+from debate.testing import reply_for
 from tests.meta_evaluation.small_runs import scripted_run
 
 HOSTILE = "</script><script>document.title = 'taken'</script><img src=x onerror=\"document.title = 'taken'\">"
@@ -51,6 +53,22 @@ def _two_rounds(settings: dict[str, Any]) -> dict[str, Any]:
 def evaluated(folder: Path, evaluator: Evaluator, given: list[dict[str, Any]] | None = None) -> JudgedRun:
     """A run of another evaluator."""
     return _elsewhere(folder, given or tasks(4), evaluator)
+
+
+def doubtful(folder: Path, count: int = 12) -> JudgedRun:
+    """A run of balanced debates, some of whose two orders disagree; of every third task a candidate has no score."""
+    given = [task | {"candidates": ["one", "two", "none" if n % 3 else "mute"]} for n, task in enumerate(tasks(count))]
+    evaluator = DebateEvaluator("general", rounds=2, candidate_order="balanced", abstain=True)
+    return _elsewhere(folder, given, evaluator, _without_mute)
+
+
+def _without_mute(call: Call) -> str:
+    """A reply that abstains from the candidate that says `mute`, and from no other."""
+    reply = json.loads(reply_for(call))
+    for label, j in call.info["labels"].items():
+        scores, is_mute = reply["candidates"][label]["scores"], j == 2 and "mute" in str(call.messages)
+        reply["candidates"][label]["scores"] = {name: None if is_mute else score or 0 for name, score in scores.items()}
+    return json.dumps(reply)
 
 
 def _elsewhere(*arguments: Any) -> JudgedRun:

@@ -8,7 +8,7 @@ import json
 import shutil
 import sqlite3
 import threading
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
@@ -18,18 +18,23 @@ from urllib.parse import urlencode, urlsplit
 import pytest
 
 from debate import VoteEvaluator
+from debate.cli.report import worth_of
 from debate.errors import ConfigError, StoreError
+from debate.jobs.run_directory import RunDirectory
+from debate.meta_evaluation.judged import JudgedRun, read_run
+from debate.report import view, write_report
+from debate.report.rows import FILTERS, indexed
 from debate.report.serving import ViewServer
 from debate.report.view import Viewer
 from debate.store import Store
 from debate.store.pages import QUESTIONS
-from tests.report.pages import debated, evaluated, tasks
+from tests.report.pages import debated, doubtful, evaluated, tasks
 
 
 @contextmanager
-def served(store: Path, first: str | None = None, identity: Any = None) -> Generator[ViewServer]:
+def served(store: Path, first: RunDirectory | None = None) -> Generator[ViewServer]:
     """A server of a store, in a thread."""
-    with Viewer(partial(Store, store, read_only=True), first, identity) as viewer, ViewServer(viewer) as server:
+    with Viewer(partial(Store, store, read_only=True), first, worth_of) as viewer, ViewServer(viewer) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         yield server
@@ -114,7 +119,7 @@ def test_pages_go_on_from_a_position_and_hold_all_tasks_once(server: ViewServer,
 
 
 def test_each_filter_shows_as_many_tasks_as_are_counted(server: ViewServer, folder: Path) -> None:
-    counts = asked(server, "figures", run=str(folder))["counts"]
+    counts = asked(server, "counts", run=str(folder))
     assert counts["evaluated"] == 30
     assert counts["questions"]["right"] + counts["questions"]["wrong"] <= 30
     for name in QUESTIONS:
@@ -125,8 +130,65 @@ def test_each_filter_shows_as_many_tasks_as_are_counted(server: ViewServer, fold
     assert asked(server, "rows", run=str(folder), g="odd", q="T1")["columns"]["id"] == [
         "t1", "t11", "t13", "t15", "t17", "t19"
     ]  # fmt: skip
+    assert sum(counts["rounds"].values()) == 30
+    for taken, count in counts["rounds"].items():
+        assert len(asked(server, "rows", run=str(folder), r=taken)["columns"]["id"]) == count
     for stop, count in counts["stops"].items():
         assert len(asked(server, "rows", run=str(folder), x=stop)["columns"]["id"]) == count
+
+
+@pytest.mark.parametrize("make", [debated, doubtful])
+def test_a_filter_of_a_view_shows_the_tasks_that_it_shows_in_a_report(
+    make: Callable[[Path], JudgedRun], tmp_path: Path
+) -> None:
+    run = make(tmp_path / "run")
+    rows = indexed(run)
+    # The store tells a flip by plain means, a report by the weights of the run.
+    shared = [each for each in FILTERS if each.name in QUESTIONS and (make is debated or each.name != "flipped")]
+    assert {each.name for each in FILTERS} - QUESTIONS.keys() == {"lost", "won", "rechosen"}  # those of two runs
+    with served(tmp_path / "run" / "run.sqlite") as server:
+        for each in shared:
+            found = asked(server, "rows", run=run.directory.name, f=each.name)["columns"]["id"]
+            assert found == [row.task.task_id for row in rows if each.holds(row)], each.name
+        if make is doubtful:
+            counts = asked(server, "counts", run=run.directory.name)["questions"]
+            assert counts["unscored"] == 4
+            assert 0 < counts["order"] < 12
+
+
+def test_what_the_judge_is_worth_is_as_in_a_report(folder: Path, store: Path, tmp_path: Path) -> None:
+    run = read_run(folder)
+    write_report(run, tmp_path / "r.html", worth_of(run))
+    before = contents(folder)
+    with served(store, RunDirectory.existing(folder)) as server:
+        found = asked(server, "worth", run=str(folder))
+    assert found["problem"] == ""
+    assert "30 labeled" in found["html"]
+    assert found["html"].count("<figure>") >= 3
+    assert found["html"] in (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert contents(folder) == before
+
+
+def test_what_a_run_of_a_store_is_worth_is_worked_out_without_its_folder(server: ViewServer, folder: Path) -> None:
+    found = asked(server, "worth", run=str(folder))
+    assert found["problem"] == ""
+    assert "30 labeled" in found["html"]
+
+
+def test_of_a_larger_run_it_is_said_what_works_it_out(
+    folder: Path, store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(view, "MOST_JUDGED", 29)
+    with served(store, RunDirectory.existing(folder)) as server:
+        found = asked(server, "worth", run=str(folder))
+    assert found["html"] == ""
+    assert found["problem"].startswith("30 tasks are evaluated; here these figures are worked out of up to 29.")
+    assert f"`debate agree {folder}`" in found["problem"]
+
+
+def test_runs_are_named_at_once_and_their_sizes_are_counted_apart(server: ViewServer, folder: Path) -> None:
+    assert [each["name"] for each in asked(server, "runs")["runs"]] == [str(folder)]
+    assert asked(server, "sizes") == {str(folder): [30, 30]}
 
 
 def test_a_percent_sign_is_searched_for_as_it_stands(server: ViewServer, folder: Path) -> None:
@@ -152,7 +214,7 @@ def test_why_prompts_cannot_be_shown_is_said(tmp_path: Path) -> None:
         found = asked(server, "prompts", run=run.name, task="t1")
     assert found["calls"] == []
     assert "it was begun in Python" in found["problem"]
-    with served(run.path / "run.sqlite", run.name, run.identity) as server:
+    with served(run.path / "run.sqlite", run) as server:
         assert len(asked(server, "prompts", run=run.name, task="t1")["calls"]) == 2
 
 
@@ -170,7 +232,7 @@ def test_what_is_not_there_is_said_in_a_sentence(server: ViewServer, folder: Pat
         ("one", {"run": str(folder), "task": "t99"}, "no evaluation of the task 't99'"),
         ("rows", {"run": "none"}, "there is no run 'none'"),
         ("rows", {"run": str(folder), "f": "wrnog"}, "no filter 'wrnog'"),
-        ("rows", {"run": str(folder), "after": "x"}, "whole numbers"),
+        ("rows", {"run": str(folder), "after": "x"}, "whole number"),
         ("progress", {"run": "none"}, "there is no run 'none'"),
     ):
         code, _, body = ask(server, f"api/{what}?{urlencode(query)}")
@@ -186,7 +248,7 @@ def contents(folder: Path) -> dict[str, str]:
 def test_a_store_that_is_looked_at_stays_byte_for_byte_and_alone_in_its_folder(folder: Path, store: Path) -> None:
     before = contents(folder)
     with served(store) as found:
-        for what in ("runs", "rows", "progress", "figures"):
+        for what in ("runs", "sizes", "rows", "progress", "counts", "figures"):
             asked(found, what, run=str(folder))
     assert contents(folder) == before
 
@@ -220,17 +282,28 @@ def test_an_older_store_is_left_as_it_is_and_the_way_out_is_named(tmp_path: Path
     assert [each.name for each in tmp_path.iterdir()] == ["s.sqlite"]
 
 
-def test_a_store_without_the_newest_indexes_is_read_as_it_is(folder: Path, tmp_path: Path) -> None:
+def test_an_older_store_is_read_as_it_is_without_the_filters_it_has_no_columns_for(
+    folder: Path, tmp_path: Path
+) -> None:
     file = tmp_path / "run.sqlite"
     shutil.copy(folder / "run.sqlite", file)
     with closing(sqlite3.connect(file)) as connection, connection:
         connection.execute("DROP INDEX task_ids")
         connection.execute("DROP INDEX evaluations_at_a_glance")
+        for name in ("unscored", "orders_disagree"):
+            connection.execute(f"ALTER TABLE evaluations DROP COLUMN {name}")
         connection.execute("UPDATE alembic_version SET version_num = '0006'")
     before = contents(tmp_path)
     with served(file) as found:
+        offered = {each["name"] for each in asked(found, "runs")["filters"]}
+        assert (
+            offered
+            == QUESTIONS.keys() - {"unscored", "order"}
+            == asked(found, "counts", run=str(folder))["questions"].keys()
+        )
+        assert "no filter 'order'" in ask(found, "api/rows?f=order")[2]
         assert asked(found, "rows", run=str(folder), g="odd", q="T11")["columns"]["id"] == ["t11"]
-        assert asked(found, "figures", run=str(folder))["counts"]["evaluated"] == 30
+        assert asked(found, "counts", run=str(folder))["evaluated"] == 30
     assert contents(tmp_path) == before
 
 

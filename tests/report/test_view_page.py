@@ -23,7 +23,7 @@ from debate.jobs.run import Run
 from debate.report.serving import ViewServer
 from debate.store import Store
 from debate.testing import SilentListener, reply_for
-from tests.report.pages import HOSTILE, TEXTS, debated, noted, tasks
+from tests.report.pages import HOSTILE, TEXTS, debated, doubtful, noted, tasks
 from tests.report.test_view import served
 from tests.required import required_module
 
@@ -91,6 +91,49 @@ def test_list_filter_and_debate_are_reached_by_keyboard_and_link(browser: Any, s
         page.reload()
         page.wait_for_selector("#detail h2")
         assert page.locator("#detail h2").inner_text() == wrong[0]
+
+
+def test_the_task_of_an_id_that_is_searched_for_stands_first(browser: Any, server: ViewServer) -> None:
+    with opened(browser, server) as page:
+        page.get_by_label("Search ids").fill("t1")
+        until(page, lambda: page.locator("#count").inner_text().startswith("41 of 130"))
+        assert rows(page)[:3] == ["t1", "t10", "t11"]
+        page.get_by_label("Search ids").fill("t12")
+        until(page, lambda: rows(page) == ["t12", *(f"t{n}" for n in range(120, 130))])
+        page.get_by_label("Search ids").fill("t129")
+        until(page, lambda: rows(page) == ["t129"])
+        until(page, lambda: page.locator("#count").inner_text() == "1 of 130 evaluated tasks")
+
+
+def test_figures_are_worked_out_when_they_are_asked_for_and_lead_to_their_tasks(
+    browser: Any, server: ViewServer
+) -> None:
+    axe = Path(required_module("axe_playwright_python").__file__).parent / "axe.min.js"
+    with opened(browser, server, color_scheme="dark") as page:
+        page.wait_for_selector("#facts dt")
+        assert page.locator("#worth figure").count() == 0
+        page.get_by_role("button", name="Work them out").click()
+        page.locator("#worth figure").nth(2).wait_for()
+        assert "130 labeled" in page.locator("#worth").inner_text()
+        page.evaluate(axe.read_text(encoding="utf-8"))
+        found = page.evaluate("axe.run({runOnly: ['wcag2a', 'wcag2aa', 'wcag21aa']})")["violations"]
+        assert [each["id"] for each in found if each["impact"] in ("serious", "critical")] == []
+        page.locator("#worth a[href*='r=1']").first.click()
+        until(page, lambda: "r=1" in page.url and page.locator("#rounds").input_value() == "=1")
+
+
+def test_what_is_doubtful_is_found_by_filters_and_by_rounds(browser: Any, tmp_path: Path) -> None:
+    run = doubtful(tmp_path / "run")
+    with served(run.directory.path / "run.sqlite") as server, opened(browser, server) as page:
+        page.wait_for_selector("#facts dt")
+        page.get_by_label("a candidate unscored (4)").check()
+        until(page, lambda: rows(page) == ["t0", "t3", "t6", "t9"])
+        page.get_by_label("a candidate unscored (4)").uncheck()
+        page.get_by_label("orders disagree (", exact=False).check()
+        until(page, lambda: 0 < len(rows(page)) < 12)
+        page.locator("#rows [role=option]").first.click()
+        page.wait_for_selector("#detail h2")
+        assert "the two orders of the candidates do not agree" in page.locator("#detail").inner_text()
 
 
 def test_what_was_sent_is_shown_for_a_turn_and_for_the_whole_task_when_it_is_asked_for(
@@ -184,6 +227,7 @@ def test_the_runs_of_a_store_are_chosen_below_the_figures(browser: Any, tmp_path
         evaluate_in(store, name, rounds)
     with served(store) as server, opened(browser, server) as page:
         assert page.locator("h1").inner_text() == "second"
+        until(page, lambda: page.locator("#runs tbody tr").first.inner_text().split()[-2:] == ["2", "2"])
         page.get_by_role("link", name="first", exact=True).click()
         until(page, lambda: page.locator("h1").inner_text() == "first")
         until(page, lambda: rows(page) == ["t0", "t1"])

@@ -16,7 +16,7 @@ from judging.facts import NAMES, Fact, draw_name, is_held_out, look_alike, neede
 from judging.measuring import difference, paired, share
 from judging.outside import outside_task
 from judging.questions import game_of_24, make_asked, make_step, reaches_24
-from judging.samples import Sample, as_task, judge_profile, make_sample
+from judging.samples import Sample, as_task, judge_profile, make_sample, make_unheard
 from judging.talk import OUTSIDE, Style, say
 from judging.world import DEBATED, KINDS, SHAPES, Question, make_question, wrong_answer
 
@@ -372,6 +372,18 @@ def test_of_a_drill_of_working_every_column_is_learnt(encoder: Encoder, seed: in
     assert "=" in text or "row" in text or "top" in text
     assert "<|memory|>" not in text
     assert "<|input|>" not in text
+
+
+@pytest.mark.vllm
+@pytest.mark.parametrize("seed", range(5))
+def test_of_an_unheard_agent_who_says_nothing_only_scores_are_learnt(encoder: Encoder, seed: int) -> None:
+    row = encoder.silent(Random(seed))
+    sample = make_unheard(Random(seed))
+    cells = sum(map(len, sample.said.scores))
+    ways = {encoder.decode(way_to(row, place)) for place, weight in enumerate(row.weights) if weight}
+    assert all(map(str.isdigit, learnt(encoder, row)))
+    assert len(ways) >= cells
+    assert all('{"overall":"","candidates"' in way for way in ways)
 
 
 # ---- measuring

@@ -14,7 +14,7 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.operations import Operations
-from sqlalchemy import create_engine, text
+from sqlalchemy import column, create_engine, insert, select, table, text
 
 from debate.errors import ConfigError, StoreError
 from debate.evaluators.steps.prompted import PromptedSteps
@@ -23,7 +23,7 @@ from debate.parsing.values import JsonField, LabelMap, NumberLine, TagNumber, Va
 from debate.sql.connect import connect, normalize_url, without_password
 from debate.store import Store
 from debate.store.database import SCHEMA
-from debate.store.tables import Base
+from debate.store.tables import EVALUATIONS, Base
 from tests.golden_cases import with_new_keys
 from tests.store.first_schema import make_first_schema
 
@@ -126,6 +126,45 @@ def test_a_store_of_the_first_version_is_copied_and_migrated(tmp_path: Path) -> 
         assert distinct == kept > 0
 
 
+def test_doubts_of_earlier_evaluations_are_read_in_what_they_hold(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    migration: Any = import_module("debate.store.migrations.versions.0008_doubts")
+    monkeypatch.setattr(migration, "_CHUNK", 2)
+    held = [(run, n, scores, agreed) for run in (1, 2) for n, (scores, agreed) in enumerate(DOUBTS)]
+    make_store_of_the_first_version(url)
+    Store(url).close()
+    before: list[Any] = [each for each in EVALUATIONS.c if each.name not in migration.DOUBTS]
+    blank = {each.name: None if each.nullable else 0 for each in before}
+    blank |= {"settings": "", "evaluator": "", "status": "ok", "tied": False}
+    rows = [
+        {**blank, "run_id": run, "position": n, "data": json_text({"scores": scores, "order_agreement": agreed})}
+        for run, n, scores, agreed in held
+    ]
+    engine = connect(normalize_url(url))
+    with engine.begin() as connection, Operations.context(MigrationContext.configure(connection)) as op:
+        op.drop_index("evaluations_at_a_glance", "evaluations")
+        for name in migration.DOUBTS:
+            op.drop_column("evaluations", name)
+        op.create_index("evaluations_at_a_glance", "evaluations", ["run_id"])
+        connection.execute(insert(table("evaluations", *(column(each.name) for each in before))), rows)
+        connection.execute(text("UPDATE alembic_version SET version_num = '0007'"))
+    engine.dispose()
+    Store(url).close()
+    assert differences(url) == []
+    with engine.connect() as connection:
+        columns = EVALUATIONS.c
+        query = select(columns.run_id, columns.position, columns.unscored, columns.orders_disagree)
+        found = connection.execute(query.order_by(columns.run_id, columns.position)).all()
+    engine.dispose()
+    assert [tuple(each) for each in found] == [
+        (run, n, None in scores, agreed is False) for run, n, scores, agreed in held
+    ]
+
+
+DOUBTS: list[tuple[list[float | None], bool | None]] = [
+    ([1.0, 2.0], None), ([None, 2.0], True), ([3.0], False), ([None, None], False), ([1.0, 1.0], True)
+]  # fmt: skip
+
+
 def test_labels_of_an_earlier_store_are_read_anew(tmp_path: Path) -> None:
     file, labels = tmp_path / "run.sqlite", ['"B"', "[1.0, 0]", '"nobody knows"']
     shutil.copy(Path(__file__).parents[1] / "data" / "runs" / "vote" / "run.sqlite", file)
@@ -138,7 +177,10 @@ def test_labels_of_an_earlier_store_are_read_anew(tmp_path: Path) -> None:
         connection.execute("ALTER TABLE evaluations DROP COLUMN chance")
         connection.execute("ALTER TABLE evaluations ADD COLUMN best INTEGER")
         later = {"calls": ["distributions", "thinking_hash", "thinking_tokens"], "replies": ["thinking_hash"]}
-        for table, columns in {**later, "evaluations": ["cells", "abstained", "thinking_tokens"]}.items():
+        for table, columns in {
+            **later,
+            "evaluations": ["cells", "abstained", "thinking_tokens", "unscored", "orders_disagree"],
+        }.items():
             for column in columns:
                 connection.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
         connection.execute("DROP TABLE shards")

@@ -31,6 +31,9 @@ def evaluation(position: int) -> dict[str, Any]:
         "selected": None if position % 5 == 0 else 1,
         "tied": position % 2 == 0,
         "flipped": (True, False, None)[position % 3],
+        "unscored": position % 4 == 1,
+        "orders_disagree": position % 6 == 0,
+        "rounds": position // 4 % 3,
         "task_group": GROUPS[position // 8 % 2],
         "stop_reason": STOPS[position // 16 % 2],
     }
@@ -51,13 +54,15 @@ HOLDS: Mapping[str, Callable[[Mapping[str, Any]], bool]] = {
     "partial": lambda row: row["status"] == "partial",
     "tied": lambda row: row["tied"],
     "flipped": lambda row: row["flipped"] is True,
+    "unscored": lambda row: row["unscored"],
+    "order": lambda row: row["orders_disagree"],
 }
 ASKED = [
-    Asked(frozenset(questions), group, stop, search, after, limit)
-    for questions, group, stop, search, (after, limit) in product(
-        ((), ("wrong",), ("partial", "flipped"), ("tied", "unchosen")),
+    Asked(frozenset(questions), group, stop, rounds, search, after=after, limit=limit)
+    for questions, group, (stop, rounds), search, (after, limit) in product(
+        ((), ("wrong",), ("partial", "flipped"), ("unscored", "tied"), ("order",)),
         (None, ""),
-        (None, "y"),
+        ((None, None), ("y", None), (None, 0)),
         ("", "1", "tASK", "É", "0%", "_"),
         ((-1, 100), (20, 3)),
     )
@@ -89,6 +94,7 @@ def wanted(asked: Asked, revision: int) -> list[int]:
         and all(HOLDS[name](row) for name in asked.questions)
         and (asked.group is None or (row["task_group"] or "") == asked.group)
         and asked.stop in (None, row["stop_reason"])
+        and asked.rounds in (None, row["rounds"])
         and asked.search.lower() in task_id(n).lower()
     ]
     return found[: asked.limit]
@@ -108,6 +114,17 @@ def test_a_page_has_what_is_asked_for_however_it_is_narrowed(filled: Any, revisi
         found = page(filled, 1, revision, asked)
         assert [each.position for each in found] == wanted(asked, revision), asked
         assert [each.task_id for each in found] == [task_id(each.position) for each in found]
+
+
+def test_a_task_that_is_searched_for_by_its_whole_id_is_found_apart_from_those_that_hold_it(filled: Any) -> None:
+    for search, exact in (("Task 4", [4]), ("a_b 3", [3]), ("task 4", []), ("Task", []), ("Task 0", [])):
+        found = page(filled, 1, 1, Asked(search=search, exact=True))
+        assert [each.position for each in found] == exact
+        others = page(filled, 1, 1, Asked(search=search, exact=False))
+        both = page(filled, 1, 1, Asked(search=search))
+        assert [each.position for each in both] == sorted([*exact, *(each.position for each in others)])
+    assert page(filled, 1, 1, Asked(search="Task 4", exact=True, after=4)) == []
+    assert page(filled, 1, 2, Asked(search="Task 4", exact=True)) == []
 
 
 def test_a_search_that_finds_nothing_finds_nothing(filled: Any) -> None:
