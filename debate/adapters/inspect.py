@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -94,12 +95,27 @@ def _value(judge: Judge, judged: Judged) -> dict[str, float]:
 
 async def _awaited(judge: Judge, task: Task) -> Judged:
     """What a task comes to, waited for on the loop that runs, of asyncio or of trio."""
-    done, token = _anyio.Event(), _anyio.lowlevel.current_token()
+    done, soon = _anyio.Event(), _soon(_anyio.lowlevel.current_token())
     future = judge.submit(task)
-    future.add_done_callback(lambda _: _anyio.from_thread.run_sync(done.set, token=token))
+    future.add_done_callback(lambda _: soon(done.set))
     try:
         await done.wait()
     except BaseException:
-        future.cancel()
+        future.cancel()  # which tells of its end from this very thread
         raise
     return future.result()
+
+
+def _soon(token: Any) -> Callable[[Callable[[], object]], None]:
+    """What has a loop call something soon, from any thread and without waiting for it; a loop that has ended does not.
+
+    token: of the loop, as anyio has it.
+    """
+    loop = getattr(token, "native_token", token)
+    call: Callable[[Callable[[], object]], object] = getattr(loop, "run_sync_soon", None) or loop.call_soon_threadsafe
+
+    def soon(what: Callable[[], object]) -> None:
+        with suppress(RuntimeError):
+            call(what)
+
+    return soon
