@@ -33,7 +33,7 @@ _MOST_ROWS = 1000
 _LARGEST = 2**31 - 1
 _MOST_RUNS = 200
 MOST_JUDGED = 5_000
-"""Evaluations of a run up to which `worth` is worked out: these take some ten seconds, and keep the server below 200 MB."""
+"""Evaluations of a run up to which `worth` is worked out, in some ten seconds, and with a server below 200 MB."""
 _TOO_MANY = (
     "{:,} tasks are evaluated; here these figures are worked out of up to {:,}. Of any number, `debate agree {}` "
     "prints them, and `debate report {} --only wrong` writes them into a file{}."

@@ -145,7 +145,8 @@ def test_doubts_of_earlier_evaluations_are_read_in_what_they_hold(url: str, monk
         for name in migration.DOUBTS:
             op.drop_column("evaluations", name)
         op.create_index("evaluations_at_a_glance", "evaluations", ["run_id"])
-        connection.execute(insert(table("evaluations", *(column(each.name) for each in before))), rows)
+        here: list[Any] = [column(each.name) for each in before]
+        connection.execute(insert(table("evaluations", *here)), rows)
         connection.execute(text("UPDATE alembic_version SET version_num = '0007'"))
     engine.dispose()
     Store(url).close()
