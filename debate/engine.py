@@ -37,6 +37,7 @@ from debate.runtime.pools import Pool
 from debate.runtime.run_registry import InRun, Recorded, RunRegistry
 from debate.runtime.runner import HasRetriever, Observer, Retriever, Runner, TurnObserver, Watch, as_retriever
 from debate.runtime.scheduler import EvaluationRequest, alone, stream, unfinished_evaluation, with_unique_ids
+from debate.runtime.tracing import Tracer
 from debate.settings import check_value, names_what_was_meant
 from debate.types import Candidate, Failure, Sampling, Task, Usage
 
@@ -65,6 +66,8 @@ class Engine:
         cache: of raw replies, shared by all runs: `store.cache(ttl=...)`. None asks anew.
         budget: what all evaluations together may use.
         task_seconds: how long one evaluation may take; its calls fail with `time_budget` then.
+        tracing: whether evaluations, turns, recalls and calls are OpenTelemetry spans, and scores its events; see
+            `debate.runtime.tracing`. False imports nothing.
 
     What a backend, a function or an evaluator raises fails the task that it worked on, and no other. KeyboardInterrupt
     and SystemExit are not failures: they end what the caller waits for, and reach the caller. What was finished by then
@@ -94,6 +97,7 @@ class Engine:
         cache: Replies | None = None,
         budget: Budget | None = None,
         task_seconds: float | None = None,
+        tracing: bool = False,
     ) -> None:
         self.backends = given = named_backends(backend)
         self._evaluators = NamedEvaluators(next(iter(self.backends.values())))
@@ -109,6 +113,7 @@ class Engine:
             self._budget.check_prices(self.backends)
         self._task_seconds: float | None = check_value("task_seconds", task_seconds, float | None, gt=0)
         self._max_concurrency: int | None = check_value("max_concurrency", max_concurrency, int | None, ge=1)
+        self._tracer = Tracer() if check_value("tracing", tracing, bool) else None
         self.on_completion = on_completion
         self.on_turn = on_turn
         self._home: Home[tuple[Runner, Admission]] = Home(given, self._recording)
@@ -386,6 +391,7 @@ class Engine:
                     on_turn=self.on_turn,
                     budget=self._budget,
                     task_seconds=self._task_seconds,
+                    tracer=self._tracer,
                 )
                 self._home.parts = (runner, admission)
             return self._home.parts

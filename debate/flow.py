@@ -233,6 +233,8 @@ class Call:
     """Replies that its evaluation may still wait for, one after the other, at most: where calls queue, those with more
     ahead of them go first, so that a run does not end in long evaluations that began late. Never part of a seed or a
     record."""
+    trace_headers: Mapping[str, str] = field(default_factory=dict[str, str], compare=False)
+    """By which a server puts its spans under the call's, where calls are traced. Never part of a seed or a record."""
 
     @property
     def messages(self) -> list[dict[str, str]]:

@@ -204,8 +204,8 @@ def test_few_modules_stand_at_the_root_of_the_package() -> None:
     assert len([path for path in PACKAGE.glob("*.py")]) <= 20
 
 
-def test_there_are_fewer_than_320_files() -> None:
-    assert len(sources()) < 320
+def test_there_are_fewer_than_330_files() -> None:
+    assert len(sources()) < 330
 
 
 @pytest.mark.parametrize("path", sources(), ids=lambda path: str(path.relative_to(PACKAGE)))

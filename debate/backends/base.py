@@ -93,6 +93,11 @@ def reply_settings(backend: Backend) -> Mapping[str, Any]:
     return getattr(backend, "reply_settings", {})
 
 
+def provider_of(backend: Backend) -> str:
+    """What traces call a backend: its `provider`, or its class in lower case."""
+    return getattr(backend, "provider", type(backend).__name__.lower())
+
+
 def models_identity(backends: Mapping[str, Backend]) -> dict[str, Any]:
     """What makes models the same, for a run's identity: their names, and settings that shape their replies."""
     settings = {name: dict(found) for name, backend in backends.items() if (found := reply_settings(backend))}

@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import replace
 from typing import Protocol
 
-from debate.backends.base import Backend, Call, Capacity, reply_settings
+from debate.backends.base import Backend, Call, Capacity, provider_of, reply_settings
 from debate.concurrency.exits import is_being_cancelled
 from debate.flow import Completion
 from debate.hashing import digest
@@ -37,6 +37,7 @@ class Cached:
         self.reads_labels = getattr(backend, "reads_labels", False)
         self.thinks = getattr(backend, "thinks", False)
         self.reply_settings = reply_settings(backend)
+        self.provider = provider_of(backend)
         self.start, self.aclose = backend.start, backend.aclose
         self._backend = backend
         self._replies = replies

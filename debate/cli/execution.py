@@ -20,6 +20,7 @@ from debate.backends import Backend
 from debate.cli import DONE, DONE_WITH_FAILURES, INTERRUPTED
 from debate.cli.console import escape_controls, say
 from debate.cli.doctor import can_find
+from debate.cli.otel import exporting
 from debate.config.settings import ModelSettings, RunSettings, asks_models
 from debate.dataset.evalset import EvalSet
 from debate.dataset.several import EvalSets
@@ -45,11 +46,13 @@ def execute(
     prepare: bool = False,
     control: bool = False,
     trust: Trust | None = None,
+    otel: bool = False,
 ) -> int:
     """Start or continue a run, or only prepare it, and return the exit code.
 
     control: make its control afterwards, with the models that are loaded.
     trust: is asked about what the settings name, where they come from the run's folder.
+    otel: send traces out.
     """
     from debate.cli.render_control import print_figures
     from debate.cli.summary import print_summary
@@ -69,8 +72,9 @@ def execute(
         retry_failed=retry_failed,
         fork=fork,
         prepare=prepare,
+        tracing=otel,
     )
-    with kept_loaded(opened.backends) if control else nullcontext(opened.backends) as backends:
+    with exporting(otel), kept_loaded(opened.backends) if control else nullcontext(opened.backends) as backends:
         done = _work(job, backends, f"debate resume {folder}", opened.model)
         if done is None:
             return INTERRUPTED

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from debate.cli.flags import settings_flags
+from debate.cli.otel import OTEL
 
 _TRUST = "Import the modules and use the servers that the folder names, without asking."
 
@@ -17,6 +18,7 @@ def resume(
     folder: Annotated[Path, typer.Argument(help="Folder of the run.")],
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Ask again for what failed.")] = False,
     trust: Annotated[bool, typer.Option("--trust", help=_TRUST)] = False,
+    otel: Annotated[bool, typer.Option("--otel", help=OTEL)] = False,
     **flags: Any,
 ) -> None:
     """Continue a run that was interrupted. Its eval set is not needed: the tasks are in its store.
@@ -36,4 +38,5 @@ def resume(
         raise ConfigError(f"is the control of the run {found.control_of!r}", file=folder, hint=hint)
     asked = Trust(folder, trust)
     _, settings = asked.settings_of(found, flags)
-    raise typer.Exit(execute(settings, folder, evalset=None, retry_failed=retry_failed, fork=False, trust=asked))
+    code = execute(settings, folder, evalset=None, retry_failed=retry_failed, fork=False, trust=asked, otel=otel)
+    raise typer.Exit(code)

@@ -9,6 +9,7 @@ import typer
 
 from debate.cli.evalsets import EVALSETS
 from debate.cli.flags import settings_flags
+from debate.cli.otel import OTEL
 
 _FORK = "Begin a new run beside --out, which keeps those of its answers whose prompts are the same."
 
@@ -32,6 +33,7 @@ def run(
     fork: Annotated[bool, typer.Option("--fork", help=_FORK, rich_help_panel="Run")] = False,
     prepare: Annotated[bool, typer.Option("--prepare", help=_PREPARE, rich_help_panel="Run")] = False,
     control: Annotated[bool, typer.Option("--control", help=_CONTROL, rich_help_panel="Run")] = False,
+    otel: Annotated[bool, typer.Option("--otel", help=OTEL, rich_help_panel="Run")] = False,
     **flags: Any,
 ) -> None:
     """Evaluate every task of one eval set or several, all at once, and record every answer as it comes.
@@ -55,6 +57,13 @@ def run(
     settings = RunSettings.read(config, flags)
     tasks, folder = named_evalset(evalsets, settings)
     code = execute(
-        settings, folder, evalset=tasks, retry_failed=retry_failed, fork=fork, prepare=prepare, control=control
+        settings,
+        folder,
+        evalset=tasks,
+        retry_failed=retry_failed,
+        fork=fork,
+        prepare=prepare,
+        control=control,
+        otel=otel,
     )
     raise typer.Exit(code)

@@ -95,6 +95,7 @@ class Run:
         retry_failed: ask again for what failed.
         fork: begin a new run beside the folder's, with those of its answers that still fit.
         prepare: stop before anything is evaluated: the eval set is read, and the run written down.
+        tracing: as the engine's.
     """
 
     evalset: EvalSet | EvalSets | Debated | None
@@ -104,6 +105,7 @@ class Run:
     retry_failed: bool = False
     fork: bool = False
     prepare: bool = False
+    tracing: bool = False
 
     def execute(self, backends: Mapping[str, Backend], watcher: RunListener) -> tuple[RunDirectory, Totals]:
         """Evaluate what has no result yet; returns where, and what the run came to.
@@ -370,6 +372,7 @@ class _Session:
                 cache=None if settings.cache is None else self.store.cache(settings.cache),
                 budget=self.budget,
                 task_seconds=settings.task_seconds,
+                tracing=self.run.tracing,
             )
             with engine:
                 engine.check(evaluator)

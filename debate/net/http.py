@@ -122,8 +122,12 @@ class AsyncJsonClient(Endpoint):
         self._urls: dict[str, httpx2.URL] = {}
         self._idle = []
 
-    async def post(self, path: str, body: bytes, session: str = "") -> Any:
+    async def post(
+        self, path: str, body: bytes, session: str = "", trace_headers: Mapping[str, str] | None = None
+    ) -> Any:
         """The answer's JSON. `session` is sent as `X-Session-ID`, by which routers keep a conversation on one replica.
+
+        `trace_headers` put the server's spans under the caller's.
 
         Raises:
             TransportError: when there is none.
@@ -133,6 +137,7 @@ class AsyncJsonClient(Endpoint):
         assert self._idle is not None, "start the backend first"
         url = self._urls.get(path) or self._urls.setdefault(path, httpx2.URL(self.base_url + path))
         headers = {**self._headers, "X-Session-ID": session} if session else self._headers
+        headers = {**headers, **trace_headers} if trace_headers else headers
         request = httpx2.Request("POST", url, headers=headers, content=body)
         connection = self._idle.pop() if self._idle else self._transport or httpx2.AsyncHTTPTransport(**self._options)
         try:

@@ -29,6 +29,7 @@ from debate.meta_evaluation.judged import JudgedRun
 from debate.report import charts
 from debate.report.packing import inert_json, inert_script
 from debate.report.rows import FILTERS, Indexed, columns, counts, indexed, scores_of
+from debate.report.trees import level_of
 from debate.statistics.calibration import expected_calibration_error
 from debate.store import StoredRun
 from debate.store.queries import Totals
@@ -38,6 +39,8 @@ BLOCK = 100
 _EXCERPT = 160
 _LARGE = 100 * 2**20
 _DETAILS = "DEBATES_STAND_HERE"
+Searches = dict[str, list[dict[str, Any]]]
+"""The levels of each search, by its group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,10 +168,11 @@ def write_report(
         before, after = _page(runs, rows, sections, facts).split(_DETAILS)
         out.write(before)
         ids = [row.task.task_id for row in kept]
-        texts = _write_blocks(out, records, ids)
+        texts, searches = _write_blocks(out, records, ids)
         if sent:
             _write_prompts(out, sent, ids)
         index = {"columns": columns(kept, texts), "block": BLOCK, "filters": _filters(rows), "prompts": prompts}
+        out.write(inert_script("searches", searches))
         out.write(inert_script("index", index | {"runs": list(map(_title, runs))}))
         out.write(after)
     return Written(len(kept), file.stat().st_size)
@@ -183,14 +187,17 @@ def _filters(rows: Sequence[Indexed]) -> list[dict[str, Any]]:
     return [{"name": each.name, "label": each.label, "count": counted[each.name]} for each in FILTERS]
 
 
-def _write_blocks(out: TextIO, records: Sequence[StoredRun], ids: Sequence[str]) -> list[str]:
-    """Write the evaluations of these tasks, in blocks; returns the beginning of each task's input.
+def _write_blocks(out: TextIO, records: Sequence[StoredRun], ids: Sequence[str]) -> tuple[list[str], Searches]:
+    """Write the evaluations of these tasks, in blocks; returns the beginning of each task's input, and the searches.
 
     ids: in the order in which the first run has them.
     """
     texts, block, n_blocks = list[str](), list[str](), 0
+    searches: Searches = {}
     first, *others = [_of_ids(record.result_data(), ids) for record in records]
-    for _, task, data in first:
+    for task_id, task, data in first:
+        if (level := level_of(task_id, task, data)) is not None:
+            searches.setdefault(str(task["metadata"].get("group")), []).append(level)
         texts.append(excerpt(task["x"]))
         other = "".join(f',"other":{next(each)[2]}' for each in others)
         block.append(f'{{"task":{json_text(task)},"evaluation":{data}{other}}}')
@@ -199,7 +206,7 @@ def _write_blocks(out: TextIO, records: Sequence[StoredRun], ids: Sequence[str])
             n_blocks, block = n_blocks + 1, []
     if block:
         out.write(inert_json(f"b{n_blocks}", f"[{','.join(block)}]"))
-    return texts
+    return texts, searches
 
 
 def _write_prompts(out: TextIO, sent: Sequence[Prompts], ids: Sequence[str]) -> None:

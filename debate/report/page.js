@@ -4,6 +4,7 @@
 // The file that stands behind this one has the data, in functions of its own:
 //   select(of)      the places of the rows to show        record(id)   one evaluation with its task, or null
 //   countText(of)   how many there are                    more()       is called when the end of the list is near
+//   levels(group)   the levels of a search over thoughts, each with its task's id, its thoughts and their parents
 //   hasPrompts()    whether prompts(id, run) has what was sent about a task: { calls, problem }
   const ROW = 32, AROUND = 12;
   const byId = (id) => document.getElementById(id);
@@ -258,6 +259,50 @@
     return parts;
   }
 
+  // ---- a search over thoughts: each of its levels is a task, whose candidates go on from thoughts of the one before
+
+  function searchTree(task, taskId) {
+    const about = task.metadata && task.metadata.search;
+    if (!about || !task.metadata.group) return [];
+    const place = make("div", { class: "tree" }, make("p", { class: "soft" }, "reading the search"));
+    levels(task.metadata.group).then((found) => place.replaceChildren(...treeParts(found, taskId)))
+      .catch((error) => place.replaceChildren(make("p", { class: "failed" }, error.message)));
+    return [make("h3", null, "The search that this level is of"), place];
+  }
+
+  function treeParts(found, taskId) {
+    const below = new Map(), there = new Set(found.flatMap((level) => level.texts.map((_, j) => `${level.id}/${j}`)));
+    for (const level of found) {
+      level.texts.forEach((text, j) => {
+        const parent = level.parents[j] !== null && there.has(level.parents[j]) ? level.parents[j] : "";
+        if (!below.has(parent)) below.set(parent, []);
+        below.get(parent).push({ level, j, rank: level.kept.indexOf(j) });
+      });
+    }
+    const thoughts = there.size, kept = found.reduce((sum, level) => sum + level.kept.length, 0);
+    const told = `${found.length} level${found.length > 1 ? "s" : ""}, ${thoughts} thoughts, ${kept} of them kept; this level is marked`;
+    return [make("p", { class: "soft" }, told), branches(below, "", "", taskId)];
+  }
+
+  // Those that were kept, best first, and folded behind them those that were not gone on with.
+  function branches(below, parent, before, taskId) {
+    const all = below.get(parent) || [];
+    const kept = all.filter((each) => each.rank >= 0).sort((a, b) => a.rank - b.rank), pruned = all.filter((each) => each.rank < 0);
+    const drawn = (each) => thoughtOf(each, below, before, taskId);
+    if (!all.length) return null;
+    const rest = pruned.length ? make("li", null, folded(`${pruned.length} pruned`, make("ul", null, pruned.map(drawn)))) : null;
+    return make("ul", null, kept.map(drawn), rest);
+  }
+
+  function thoughtOf({ level, j, rank }, below, before, taskId) {
+    const text = level.texts[j], added = (text.startsWith(before) ? text.slice(before.length) : text).trim() || text;
+    const said = level.scores[j] === null ? "not scored" : rank >= 0 ? `kept, ${rank + 1} of its level` : "pruned";
+    const link = make("a", { href: address({ ...state(), task: level.id }), "aria-current": level.id === taskId ? "true" : null }, added);
+    return make("li", { class: rank >= 0 ? "kept" : "pruned" }, link, " ",
+      make("span", { class: "worth heat " + heatOf(level.scores[j], level.scale) }, numeral(level.scores[j])), " ", make("span", { class: "soft" }, said),
+      branches(below, `${level.id}/${j}`, text, taskId));
+  }
+
   // ---- what was sent, shown when it is asked for
 
   function sentCall(call) {
@@ -431,7 +476,7 @@
   }
 
   function side(task, evaluation, chosen, best, verdict, between, run = 0) {
-    return [verdictLine(chosen, best, verdict), stopLine(evaluation), ...between, ...evaluationParts(task, evaluation, best, { run, path: [] }),
+    return [verdictLine(chosen, best, verdict), stopLine(evaluation), ...between, ...(run ? [] : searchTree(task, evaluation.task_id)), ...evaluationParts(task, evaluation, best, { run, path: [] }),
       promptButton("All prompts", run, (calls) => calls)].filter(Boolean);
   }
 

@@ -25,6 +25,8 @@
     return { ...blocks.get(id)[n % blockSize], row };
   }
 
+  const levels = async (group) => (await unpack("searches"))[group] || [];
+
   // Those of a run's calls, where the file was made with them; see `--prompts`.
   let isWithPrompts = false;
   const hasPrompts = () => isWithPrompts;

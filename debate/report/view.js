@@ -29,6 +29,7 @@
     }
   }
 
+  const levels = (group) => get("search", { run: runOf(state()), g: group });
   const hasPrompts = () => true;
   const prompts = (taskId) => get("prompts", { run: runOf(state()), task: taskId });
 
@@ -115,15 +116,18 @@
 
   // ---- what the judge is worth, worked out when it is asked for
 
-  // The server makes this part as it makes a report's, with all that comes from a run escaped; the policy lets nothing in it run.
-  function drawWorth(html) {
+  // What the server makes as it makes a report's, with all that comes from a run escaped; the policy lets nothing in it run.
+  // Its links lead to places of this page.
+  function asMade(html) {
     const made = new DOMParser().parseFromString(html, "text/html"), run = state().run;
     for (const link of made.querySelectorAll("a")) {
       const given = new URLSearchParams(link.getAttribute("href").slice(1));
       if (given.has("s")) link.replaceWith(...link.childNodes); // the list stands in the order of the tasks alone
       else link.setAttribute("href", "#" + new URLSearchParams([...(run ? [["run", run]] : []), ...given]));
     }
-    byId("worth").replaceChildren(...[...made.body.children].map((each) => document.importNode(each, true)));
+    const texts = document.createTreeWalker(made.body, NodeFilter.SHOW_TEXT);
+    while (texts.nextNode()) texts.currentNode.data = visible(texts.currentNode.data);
+    return [...made.body.childNodes].map((each) => document.importNode(each, true));
   }
 
   async function workOut() {
@@ -132,7 +136,7 @@
     try {
       const { html, problem } = await get("worth", { run });
       if (run !== runOf(state())) return;
-      drawWorth(html);
+      byId("worth").replaceChildren(...asMade(html));
       note.textContent = visible(problem || "of the evaluations that are there now");
     } catch (error) {
       if (run === runOf(state())) note.textContent = visible(error.message);
@@ -166,7 +170,7 @@
 
   function drawFacts() {
     byId("counting").hidden = figures !== null;
-    byId("facts").replaceChildren(...(figures ? figures.facts : []).flatMap(([name, text]) => [make("dt", null, name), make("dd", null, text)]));
+    byId("facts").replaceChildren(...(figures ? figures.facts : []).flatMap(([name, text]) => [make("dt", null, name), make("dd", null, asMade(text))]));
   }
 
   function drawCounts() {

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self, overload
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from debate.errors import ConfigError, InputError
 from debate.files import json_text
@@ -23,8 +23,9 @@ from debate.jobs.sent import Prompts
 from debate.meta_evaluation.judged import JudgedRun, as_judged, judged_run
 from debate.report.html import Section, excerpt, facts_of, figures_of, policy, script_of, static, template
 from debate.report.rows import FILTERS, Indexed, columns
+from debate.report.trees import level_of
 from debate.store import Store, StoredRun
-from debate.store.pages import Asked, Recorded
+from debate.store.pages import Asked, Recorded, Searches
 from debate.store.workers import WorkerState
 
 _LABELS = {each.name: each.label for each in FILTERS} | {"unchosen": "nothing chosen"}
@@ -34,8 +35,8 @@ _MOST_RUNS = 200
 MOST_JUDGED = 10_000
 """Evaluations of a run up to which `worth` is worked out: these take some ten seconds."""
 _TOO_MANY = (
-    "{:,} tasks are evaluated; here these figures are worked out of up to {:,}. `debate agree {}` prints them of any "
-    "number, and `debate report` with `--only wrong` writes them into a file."
+    "{:,} tasks are evaluated; here these figures are worked out of up to {:,}. Of any number, `debate agree {}` "
+    "prints them, and `debate report {} --only wrong` writes them into a file{}."
 )
 _EXACT = {"yes": True, "no": False}
 _LEAST_SECONDS, _TIMES_ITS_COST = 1.0, 20
@@ -63,6 +64,7 @@ class Viewer:
             self._pages, self._figures = (opened.enter_context(open_store()) for _ in range(2))
             self._opened = opened.pop_all()
         self._first, self._worth = first, worth
+        self._searches = Searches()
         self._questions = self._pages.questions()
         self._kept: dict[tuple[str, str], _Kept] = {}
         self._lock = threading.Lock()
@@ -71,6 +73,7 @@ class Viewer:
             "sizes": self.sizes,
             "rows": self.rows,
             "one": self.one,
+            "search": self.search,
             "prompts": self.prompts,
             "progress": self.progress,
             "counts": self.counts,
@@ -114,7 +117,7 @@ class Viewer:
             InputError: for a filter that is not known, or a number that is none.
         """
         asked = self._asked(query)
-        found = self._pages.read(query.get("run")).page(asked)
+        found = self._pages.read(query.get("run")).page(asked, self._searches)
         shown = _columns(found) | {"position": [each.position for each in found]}
         return json_text({"columns": shown, "is_end": len(found) < asked.limit})
 
@@ -130,6 +133,13 @@ class Viewer:
             raise InputError(f"there is no evaluation of the task {name!r}")
         row = {key: values[0] for key, values in _columns([found]).items()}
         return f'{{"task": {json_text(found.task)}, "row": {json_text(row)}, "evaluation": {found.evaluation}}}'
+
+    def search(self, query: Query) -> str:
+        """The levels of one search over thoughts, by its group, in their order: the first 1,000."""
+        asked = Asked(group=query.get("g", ""), limit=_MOST_ROWS)
+        found = self._pages.read(query.get("run")).page(asked)
+        levels = [level_of(each.task_id, each.task, each.evaluation) for each in found]
+        return json_text([each for each in levels if each is not None])
 
     def prompts(self, query: Query) -> str:
         """What was sent to the models about one task, or why that cannot be shown.
@@ -163,7 +173,9 @@ class Viewer:
     def _worked_out(self, run: StoredRun) -> dict[str, str]:
         evaluated, directory = run.progress()[0], self._directory(run)
         if evaluated > MOST_JUDGED:
-            return {"html": "", "problem": _TOO_MANY.format(evaluated, MOST_JUDGED, directory.path)}
+            is_known = directory is self._first
+            place, hint = (directory.path, "") if is_known else ("RUN", ", where RUN is the run's folder")
+            return {"html": "", "problem": _TOO_MANY.format(evaluated, MOST_JUDGED, place, place, hint)}
         judged = judged_run(run, directory)
         return {"html": figures_of(judged, self._worth(judged)), "problem": ""}
 
@@ -273,7 +285,7 @@ def _figures(run: StoredRun) -> dict[str, Any]:
     totals = run.totals()
     facts = facts_of(run.identity, totals, run)
     return {
-        "facts": [(name, text.striptags() if isinstance(text, Markup) else text) for name, text in facts],
+        "facts": [(name, str(escape(text))) for name, text in facts],
         "failures": totals.failures,
         "answered": totals.answered,
         "cached": totals.cached,

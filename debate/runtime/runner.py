@@ -12,12 +12,13 @@ import inspect
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol, TypeVar, runtime_checkable
 from weakref import WeakValueDictionary
 
-from debate.backends.base import Backend, reply_settings
+from debate.backends.base import Backend, provider_of, reply_settings
 from debate.concurrency.daemon_thread import in_daemon_thread
 from debate.concurrency.exits import EXITS, ends_more, is_carried
 from debate.errors import CallError, ConfigError, DebateError
@@ -29,6 +30,7 @@ from debate.hashing import ById, derive, digest
 from debate.journal import Address, CallKey, Journal, format_address, recall_hash
 from debate.runtime.limits import Budget
 from debate.runtime.loop_thread import cancel_all
+from debate.runtime.tracing import ChatSpan, EvaluationSpan, Steps, Tracer
 from debate.types import Failure, Memory, Task, Turn, Usage
 
 _log = logging.getLogger("debate")
@@ -88,6 +90,10 @@ class _EvaluationContext:
     replies: int = 0
     """Replies that it may wait for, one after the other."""
     watch: Watch | None = None
+    trace: EvaluationSpan | None = None
+
+    def steps(self) -> Steps | None:
+        return None if self.trace is None else self.trace.steps()
 
     def key(self, address: Address, attempt: int = 0) -> CallKey:
         return CallKey(address, attempt, self.journal.retry_generation(address) if self.journal else 0)
@@ -98,6 +104,7 @@ class Runner:
 
     `task_seconds` is the time that one evaluation has: calls that would begin later, or are under way then, fail with
     `time_budget`. `observe` and `on_turn` are displays: what they raise is logged, once, and changes no result.
+    `tracer` makes the spans of what is done.
     """
 
     def __init__(
@@ -110,6 +117,7 @@ class Runner:
         memory: Retriever | None = None,
         budget: Budget | None = None,
         task_seconds: float | None = None,
+        tracer: Tracer | None = None,
     ) -> None:
         self.backends = backends
         self.run = run
@@ -120,6 +128,7 @@ class Runner:
         self._memory = memory
         self._budget = budget or Budget()
         self._task_seconds = task_seconds
+        self._tracer = tracer
         self._computer = FunctionExecutor()
         self._locks: WeakValueDictionary[tuple[int, str], asyncio.Lock] = WeakValueDictionary()
 
@@ -149,24 +158,31 @@ class Runner:
         run = run or self.run
         if self._on_turn is not None:
             run = replace(run, watch=partial(self._show, self._on_turn, task))
-        context = _EvaluationContext(run, journal, deadline, task, digest(run.seed, task.id), replies, watch)
-        try:
-            evaluation, _ = await self._drive(checked_flow(evaluator, task, run), context, ())
-            return check_evaluation(evaluation, task)
-        except BaseException as error:
-            if ends_more(error):
-                raise
-            return failed_by(error, evaluator, task)
+        session = digest(run.seed, task.id)
+        with nullcontext() if self._tracer is None else self._tracer.evaluation(evaluator, task, session) as trace:
+            context = _EvaluationContext(run, journal, deadline, task, session, replies, watch, trace)
+            try:
+                evaluation, _ = await self._drive(checked_flow(evaluator, task, run), context, ())
+                evaluation = check_evaluation(evaluation, task)
+            except BaseException as error:
+                if ends_more(error):
+                    raise
+                evaluation = failed_by(error, evaluator, task)
+            if trace is not None:
+                self._show(trace.finished, evaluation)
+            return evaluation
 
     async def drive(self, flow: Flow[T]) -> T:
         """Drive a flow that is no evaluation to its end, unrecorded. Raises whatever it raises."""
-        value, _ = await self._drive(flow, _EvaluationContext(self.run), ())
+        trace = None if self._tracer is None else self._tracer.loose()
+        value, _ = await self._drive(flow, _EvaluationContext(self.run, trace=trace), ())
         return value
 
     async def _drive(self, flow: Flow[Any], context: _EvaluationContext, address: Address) -> tuple[Any, Usage]:
         """Drive one flow to its end: what it returns, and what it and its children used."""
         began = time.perf_counter()
         usage, ordinal, answer = Usage(), -1, None
+        steps = context.steps()
         try:
             while True:
                 request = flow.send(answer)
@@ -176,11 +192,11 @@ class Runner:
                 here = (*address, ordinal)
                 match request:
                     case Generate():
-                        answer = await self._generate(request, context, here)
+                        answer = await self._generate(request, context, here, steps)
                         if isinstance(answer, Completion):
                             usage += answer.usage
                     case Recall():
-                        answer = await self._recall(request, context, here)
+                        answer = await self._recall(request, context, here, steps)
                     case CallFunction():
                         answer = await self._computer.compute(request)
                     case Gather(flows):
@@ -199,7 +215,7 @@ class Runner:
                 raise
             raise RuntimeError(repr(error)) from error
         finally:
-            flow.close()
+            _close(flow, steps)
 
     async def _gather(
         self, flows: Sequence[Flow[Any]], context: _EvaluationContext, here: Address
@@ -213,13 +229,26 @@ class Runner:
             raise
         return tuple(value for value, _ in results), sum((used for _, used in results), Usage())
 
-    async def _generate(self, request: Generate, context: _EvaluationContext, here: Address) -> Completion | Failure:
+    async def _generate(
+        self, request: Generate, context: _EvaluationContext, here: Address, steps: Steps | None
+    ) -> Completion | Failure:
         key = context.key(here, request.attempt)
         call = self._call(request, context, here, key.retry_generation)
+        if steps is None:
+            return await self._answer(call, key, context, here)
+        with steps.chat(call, provider_of(self.backends[call.model])) as chat:
+            traced = replace(call, trace_headers=chat.headers)
+            return chat.answered(await self._answer(traced, key, context, here, chat))
+
+    async def _answer(
+        self, call: Call, key: CallKey, context: _EvaluationContext, here: Address, chat: ChatSpan | None = None
+    ) -> Completion | Failure:
         if context.journal is not None:
             recorded = context.journal.get(key, call.prompt_hash, call.seed)
             if isinstance(recorded, Completion | Failure):
                 recorded = replace(recorded, call=format_address(here))
+                if chat is not None:
+                    chat.replayed()
                 if context.watch and context.watch.replayed:
                     self._show(context.watch.replayed, call, recorded)
                 return recorded
@@ -272,7 +301,16 @@ class Runner:
                 raise
             return out_of_time
 
-    async def _recall(self, request: Recall, context: _EvaluationContext, here: Address) -> tuple[Memory, ...]:
+    async def _recall(
+        self, request: Recall, context: _EvaluationContext, here: Address, steps: Steps | None
+    ) -> tuple[Memory, ...]:
+        began = time.time_ns()
+        memories = await self._recalled(request, context, here)
+        if steps is not None and (memories or self._memory is not None):
+            steps.recalled(request, memories, began)
+        return memories
+
+    async def _recalled(self, request: Recall, context: _EvaluationContext, here: Address) -> tuple[Memory, ...]:
         if context.journal is None and self._memory is None:
             return ()
         key = context.key(here)
@@ -311,6 +349,13 @@ class Runner:
             # The ordinals in an address count the requests that came before on the way to it.
             replies_ahead=max(0, context.replies - sum(here[::2])),
         )
+
+
+def _close(flow: Flow[Any], steps: Steps | None) -> None:
+    """End a flow, and what is open of its spans."""
+    flow.close()
+    if steps is not None:
+        steps.close()
 
 
 def failed_by(error: BaseException, evaluator: Evaluator, task: Task) -> Evaluation:

@@ -9,6 +9,28 @@ the same search again asks only for what is missing. `beam_flow` and `depth_firs
 `Engine.adrive` and `gather`. `examples/game24.py` is a whole example.
 """
 
-from debate.search.thoughts import Level, Propose, SearchResult, Thought, beam, beam_flow, depth_first, depth_first_flow
+from debate.search.thoughts import (
+    SEARCH,
+    Level,
+    Propose,
+    SearchResult,
+    Thought,
+    beam,
+    beam_flow,
+    depth_first,
+    depth_first_flow,
+    kept_of,
+)
 
-__all__ = ["Level", "Propose", "SearchResult", "Thought", "beam", "beam_flow", "depth_first", "depth_first_flow"]
+__all__ = [
+    "SEARCH",
+    "Level",
+    "Propose",
+    "SearchResult",
+    "Thought",
+    "beam",
+    "beam_flow",
+    "depth_first",
+    "depth_first_flow",
+    "kept_of",
+]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -16,7 +16,7 @@ from debate.flow import Flow, call_function, gather
 from debate.hashing import digest
 from debate.runtime.run_registry import InRun
 from debate.selection import keep_best, tied_at_cut
-from debate.types import Failure, Task
+from debate.types import Failure, Scale, Task
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -24,6 +24,9 @@ Propose = Callable[[str, str], Iterable[str] | Awaitable[Iterable[str]]]
 """`propose(x, text)`: the texts that may come after `text`, whole; plain or async."""
 Solves = Callable[[str, str], bool]
 """`is_solved(x, text)`."""
+SEARCH = "search"
+"""Key of a level's metadata under which stands what a tree is drawn from: `parents`, the place of each thought's parent
+or None for the root, and `width` and `threshold`, by which thoughts were kept. All levels of a search are one group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +37,8 @@ class Thought:
     score: float | None = None
     """On the evaluator's scale; None for the root, and where it could not be scored."""
     parent: Thought | None = None
+    place: tuple[str, int] | None = field(default=None, compare=False, repr=False)
+    """The id of the task that valued it, and which of its candidates it is; None for the root."""
 
     @property
     def path(self) -> tuple[Thought, ...]:
@@ -89,12 +94,32 @@ def _proposed(propose: Propose, x: str, parents: Sequence[Thought]) -> Flow[list
     return list(found.values())
 
 
+def kept_of(scores: Sequence[float | None], width: int, scale: Scale, threshold: float | None = None) -> list[int]:
+    """Which thoughts of a level are gone on with, best first.
+
+    Args:
+        scores: None where a thought could not be scored.
+        width: kept at most.
+        scale: of the scores.
+        threshold: those below it are not kept; on the scale as 0 (worst) to 1; None keeps them.
+    """
+    best = keep_best(scores, width, scale.higher_is_better)
+    return [j for j in best if threshold is None or scale.to_unit(scores[j] or 0.0) >= threshold]
+
+
 def _level(
-    engine: Engine, evaluator: Evaluator, x: str, thoughts: Sequence[Thought], width: int, run: InRun
+    engine: Engine,
+    evaluator: Evaluator,
+    x: str,
+    thoughts: Sequence[Thought],
+    width: int,
+    run: InRun,
+    threshold: float | None = None,
 ) -> Flow[Level]:
     """The thoughts with their scores: candidates of one task, evaluated and recorded like any other."""
     texts = [thought.text for thought in thoughts]
-    task = Task(x, texts, id=f"thoughts/{digest(x, texts)[:16]}")
+    name = f"thoughts/{digest(x, texts)[:16]}"
+    task = Task(x, texts, id=name, metadata=_about(name, thoughts, width, threshold))
 
     async def evaluate() -> Evaluation | Exception:
         try:
@@ -106,10 +131,20 @@ def _level(
     if isinstance(evaluation, Exception):
         raise evaluation
     scores = [None if score != score else float(score) for score in evaluation.scores.tolist()]
-    scored = tuple(Thought(each.text, score, each.parent) for each, score in zip(thoughts, scores, strict=True))
-    is_rising = evaluator.scale.higher_is_better
-    kept, tied = keep_best(scores, width, is_rising), tied_at_cut(scores, width, is_rising)
-    return Level(scored, tuple(kept), tuple(tied), evaluation)
+    valued = zip(thoughts, scores, strict=True)
+    scored = tuple(Thought(each.text, score, each.parent, (name, j)) for j, (each, score) in enumerate(valued))
+    tied = () if threshold is not None else tied_at_cut(scores, width, evaluator.scale.higher_is_better)
+    return Level(scored, tuple(kept_of(scores, width, evaluator.scale, threshold)), tuple(tied), evaluation)
+
+
+def _about(name: str, thoughts: Sequence[Thought], width: int, threshold: float | None) -> dict[str, Any]:
+    """The metadata of a level: which search it is of, by its first level, and what the thoughts go on from."""
+    first = next((each.path[0].place for each in thoughts if len(each.path) > 1), None)
+    group = SEARCH + (name if first is None else first[0]).removeprefix("thoughts")
+    parents = [
+        None if each.parent is None or each.parent.place is None else list(each.parent.place) for each in thoughts
+    ]
+    return {"group": group, SEARCH: {"parents": parents, "width": width, "threshold": threshold}}
 
 
 def _driven(search: Callable[Concatenate[Engine, P], Flow[T]]) -> Callable[Concatenate[Engine, P], T]:
@@ -210,11 +245,9 @@ class _Search:
         thoughts = yield from _proposed(self.propose, self.x, [thought])
         if not thoughts:
             return []
-        level = yield from _level(self.engine, self.evaluator, self.x, thoughts, self.width, self.run)
-        to_unit = self.evaluator.scale.to_unit
-        kept = tuple(j for j in level.kept if to_unit(level.thoughts[j].score or 0.0) >= self.threshold)
-        self.levels.append(replace(level, kept=kept, tied_at_cut=()))
-        return [level.thoughts[j] for j in kept]
+        level = yield from _level(self.engine, self.evaluator, self.x, thoughts, self.width, self.run, self.threshold)
+        self.levels.append(level)
+        return [level.thoughts[j] for j in level.kept]
 
 
 def depth_first_flow(

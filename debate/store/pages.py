@@ -5,12 +5,12 @@ Pages go on from a position (keyset paging), so that the last page of a million 
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, collate, false, func, inspect, literal_column, select
+from sqlalchemy import ColumnElement, Connection, Select, collate, false, func, inspect, literal_column, select
 
 from debate.store.tables import EVALUATIONS, RUNS, TASKS
 
@@ -35,6 +35,8 @@ _GROUPS = 500
 """Most groups that are counted, the largest ones."""
 _FEW = 500
 """Tasks that a search finds and that are then taken one by one."""
+_KEPT = 64
+"""Searches that are remembered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,15 +117,48 @@ class Listed:
     evaluated: int
 
 
-def page(connection: Connection, run_id: int, revision: int, asked: Asked) -> list[Recorded]:
+class Searches:
+    """The latest searches of ids and the few tasks each has found, so that only new tasks are looked through again."""
+
+    def __init__(self) -> None:
+        self._found: OrderedDict[tuple[int, float, str], tuple[int, list[int]]] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def few(self, connection: Connection, run_id: int, search: str) -> list[int] | None:
+        """The positions of all tasks of a run whose ids hold a text; None where they are many."""
+        began = connection.execute(select(RUNS.c.created_at).where(RUNS.c.id == run_id)).scalar_one()
+        last = connection.execute(select(func.max(TASKS.c.position)).where(TASKS.c.run_id == run_id)).scalar()
+        before, found = self._found.get(key := (run_id, began, search), (-1, list[int]()))
+        if len(found) < _FEW and last is not None and last > before:
+            more = TASKS.c.position.between(before + 1, last)
+            found = [*found, *connection.execute(_first_named(connection, run_id, search, more)).scalars()]
+            # Until something is evaluated, the tasks of a run may still be others.
+            if connection.execute(select(_E.position).where(_E.run_id == run_id).limit(1)).first():
+                self._remember(key, last, found)
+        return found if len(found) < _FEW else None
+
+    def _remember(self, key: tuple[int, float, str], last: int, found: list[int]) -> None:
+        self._found[key] = last, found
+        self._found.move_to_end(key)
+        while len(self._found) > _KEPT:
+            self._found.popitem(last=False)
+
+
+def page(
+    connection: Connection, run_id: int, revision: int, asked: Asked, searches: Searches | None = None
+) -> list[Recorded]:
     """The next evaluations that are asked for, in the order of the tasks.
+
+    searches: what was found before; whoever asks again gives the same.
 
     Raises:
         KeyError: for a question that is not known.
     """
     here = [*_of_run(run_id, revision), _E.position > asked.after, *_narrowed(asked)]
     if asked.search:
-        here.append(_is_found(connection, run_id, asked))
+        here.append(_is_found(connection, run_id, asked, Searches() if searches is None else searches))
     query = select(_E.position).where(*here).order_by(_E.position).limit(_literal(asked.limit))
     return _recorded(connection, run_id, list(connection.execute(query).scalars()))
 
@@ -140,26 +175,34 @@ def _narrowed(asked: Asked) -> list[ColumnElement[bool]]:
     return here
 
 
-def _is_found(connection: Connection, run_id: int, asked: Asked) -> ColumnElement[bool]:
+def _is_found(connection: Connection, run_id: int, asked: Asked, searches: Searches) -> ColumnElement[bool]:
     """Whether the id of an evaluation's task holds what is searched for.
 
     The ids are looked through first. Where few tasks are found, these are it. Of many the evaluations soon fill a page,
     or other filters leave few of them, so each is asked for its task's id.
     """
     t, dialect = TASKS.c, connection.dialect.name
+    of_the_id = select(t.position).where(t.run_id == run_id, t.task_id == asked.search)
+    exact = None if asked.exact is None else connection.execute(of_the_id).scalar()
     if asked.exact:
-        its = select(t.position).where(t.run_id == run_id, t.task_id == asked.search)
-        return _E.position == connection.execute(its).scalar()
-    named = [t.run_id == run_id, _is_named(dialect, asked.search)]
-    if asked.exact is False:
-        named.append(t.task_id != asked.search)
-    first = select(t.position).where(*named, t.position > asked.after).order_by(t.position).limit(_literal(_FEW))
-    found = connection.execute(first).scalars().all()
+        return _E.position == exact
+    found = searches.few(connection, run_id, asked.search)
+    if found is None:
+        following = connection.execute(_first_named(connection, run_id, asked.search, t.position > asked.after))
+        found = following.scalars().all()
     if len(found) < _FEW:
+        found = [position for position in found if position > asked.after and position != exact]
         return _E.position.in_(found) if found else false()
+    named = [t.run_id == run_id, _is_named(dialect, asked.search), *([] if exact is None else [t.position != exact])]
     # SQLite looks a single position up in the wide rows, but the positions from one to the same one in the index.
     same = t.position.between(_E.position, _E.position) if dialect == "sqlite" else t.position == _E.position
     return select(t.run_id).where(*named, same).correlate(EVALUATIONS).exists()
+
+
+def _first_named(connection: Connection, run_id: int, search: str, where: ColumnElement[bool]) -> Select[int]:
+    """The positions of the first tasks there whose ids hold a text."""
+    named = (TASKS.c.run_id == run_id, where, _is_named(connection.dialect.name, search))
+    return select(TASKS.c.position).where(*named).order_by(TASKS.c.position).limit(_literal(_FEW))
 
 
 def _literal(number: int) -> ColumnElement[int]:

@@ -20,7 +20,7 @@ from debate.statistics import Accuracy
 from debate.store.database import Database
 from debate.store.fork import calls_after, take_over
 from debate.store.lease import run_locks
-from debate.store.pages import Asked, Counts, Recorded, counts, one, page, progress
+from debate.store.pages import Asked, Counts, Recorded, Searches, counts, one, page, progress
 from debate.store.queries import (
     Decoded,
     Part,
@@ -381,9 +381,14 @@ class StoredRun:
         """What the run came to so far."""
         return self._database.run(lambda connection: totals(connection, self._run_id, self.evalset_revision))
 
-    def page(self, asked: Asked) -> list[Recorded]:
-        """The next evaluations that are asked for, in the order of the tasks."""
-        return self._database.run(lambda connection: page(connection, self._run_id, self.evalset_revision, asked))
+    def page(self, asked: Asked, searches: Searches | None = None) -> list[Recorded]:
+        """The next evaluations that are asked for, in the order of the tasks.
+
+        searches: what was found before; whoever asks again gives the same.
+        """
+        return self._database.run(
+            lambda connection: page(connection, self._run_id, self.evalset_revision, asked, searches)
+        )
 
     def one(self, task_id: str) -> Recorded | None:
         """One evaluated task as plain data; None where it has no evaluation."""

@@ -11,10 +11,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from debate import DebateEvaluator
-from debate.backends import Call
+from debate import CallbackEvaluator, DebateEvaluator, Engine, Scale
+from debate.backends import Call, Scripted
 from debate.evaluators.base import Evaluator
 from debate.meta_evaluation.judged import JudgedRun
+from debate.search import beam
 from debate.testing import reply_for
 from tests.meta_evaluation.small_runs import scripted_run
 
@@ -60,6 +61,23 @@ def doubtful(folder: Path, count: int = 12) -> JudgedRun:
     given = [task | {"candidates": ["one", "two", "none" if n % 3 else "mute"]} for n, task in enumerate(tasks(count))]
     evaluator = DebateEvaluator("general", rounds=2, candidate_order="balanced", abstain=True)
     return _elsewhere(folder, given, evaluator, _without_mute)
+
+
+def searched(store: Path) -> None:
+    """A recorded search over thoughts, three levels deep; each thought adds a letter, and every b is worth a point."""
+
+    def search() -> None:
+        counting = CallbackEvaluator(_b_count, scale=Scale(0, 3))
+        with Engine(Scripted(reply_for), store=store) as engine:
+            beam(engine, "Which word has most b?", lambda x, text: [text + each for each in "abc"], counting,
+                 width=2, depth=3, run="letters")  # fmt: skip
+
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(search).result()
+
+
+def _b_count(x: str, text: str) -> int:
+    return text.count("b")
 
 
 def _without_mute(call: Call) -> str:

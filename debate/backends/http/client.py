@@ -131,10 +131,10 @@ class HTTPBackend(ABC):
         """
         text = encoded(body)
         if (queue := self._queue) is None:
-            return await self._client.post(self._path, text, call.session)
+            return await self._client.post(self._path, text, call.session, call.trace_headers)
         longest = len(text) // _CHARACTERS_PER_TOKEN + self._sampling(call).get("max_tokens", 0)
         start = await held_back(queue.start(longest))
-        answer = await self._client.post(self._path, text, call.session)
+        answer = await self._client.post(self._path, text, call.session, call.trace_headers)
         if used := self._tokens_used(mapping(answer)):
             queue.correct(start, used)
         return answer

@@ -61,6 +61,7 @@ class OpenAICompatible(HTTPBackend):
     """
 
     reads_labels = True
+    provider = "openai"
 
     def __init__(
         self,

@@ -144,7 +144,13 @@ class VLLM:
             if call.read_out is not None:
                 return await self._read_out(call, call.read_out, ids)
             params = self.sampling_params(call, len(ids))
-            said = await self.request(ids, params, session=call.session, replies_ahead=call.replies_ahead)
+            said = await self.request(
+                ids,
+                params,
+                session=call.session,
+                replies_ahead=call.replies_ahead,
+                trace_headers=call.trace_headers,
+            )
             return with_thinking_apart(said)
         except EngineDeadError as error:
             raise BackendUnavailableError(
@@ -190,7 +196,7 @@ class VLLM:
 
         async def send(tail: list[int], shared: int | None) -> Any:
             params = self._shape(("read", labels, shared), lambda: {**one_token(shared), **reading(labels)})
-            return await self._final([*ids, *tail], params, call.session, call.replies_ahead)
+            return await self._final([*ids, *tail], params, call.session, call.replies_ahead, call.trace_headers)
 
         reader = Reader(labels, send)
         if read_out.continuations:
@@ -198,7 +204,8 @@ class VLLM:
             self._room(len(ids) + max(map(len, tails)))
             found = await reader.read_all(tails, [{} for _ in tails])
             return Completion("", usage=reader.usage(len(ids) + count_distinct(tails)), distributions=tuple(found))
-        final = await self._final(ids, self.sampling_params(call, len(ids)), call.session, call.replies_ahead)
+        params = self.sampling_params(call, len(ids))
+        final = await self._final(ids, params, call.session, call.replies_ahead, call.trace_headers)
         output, said = final.outputs[0], self._said(final, ids)
         at = [None if n is None else said.begin + n for n in places(said.text, said.ends)]
         found = await reader.read_all([output.token_ids[:n] for n in at], [reader.in_reply(final, n) for n in at])
@@ -227,9 +234,17 @@ class VLLM:
             found = self._spelled[labels] = spell(labels, splice.encode_text, lambda tokens: splice.decode(tokens)[0])
         return found
 
-    async def request(self, ids: list[int], params: Any, *, session: str = "", replies_ahead: int = 0) -> Completion:
+    async def request(
+        self,
+        ids: list[int],
+        params: Any,
+        *,
+        session: str = "",
+        replies_ahead: int = 0,
+        trace_headers: Mapping[str, str] | None = None,
+    ) -> Completion:
         """One request as it is: token ids and vLLM's own `SamplingParams`. Raises what vLLM raises."""
-        final = await self._final(ids, params, session, replies_ahead)
+        final = await self._final(ids, params, session, replies_ahead, trace_headers)
         output = final.outputs[0]
         usage = Usage(len(ids), final.num_cached_tokens or 0, len(output.token_ids), 1)
         if self._parser is None:
@@ -238,11 +253,18 @@ class VLLM:
         usage = replace(usage, thinking_tokens=said.begin)
         return Completion(said.text.lstrip(), output.finish_reason, usage, thinking=said.thinking)
 
-    async def _final(self, ids: list[int], params: Any, session: str, replies_ahead: int) -> Any:
+    async def _final(
+        self,
+        ids: list[int],
+        params: Any,
+        session: str,
+        replies_ahead: int,
+        trace_headers: Mapping[str, str] | None,
+    ) -> Any:
         """VLLM's last output of one request.
 
         Requests of a `session` go to the same of several engines; those with more `replies_ahead` go first, where vLLM
-        schedules by priority.
+        schedules by priority. Where vLLM traces, its span of the request is under that of `trace_headers`.
         """
         config = self.engine.vllm_config
         where: dict[str, Any] = {} if self._parser is None else {"reasoning_parser_kwargs": self._parser.arguments}
@@ -250,6 +272,8 @@ class VLLM:
             where["data_parallel_rank"] = derive(session) % config.parallel_config.data_parallel_size
         if config.scheduler_config.policy == "priority":
             where["priority"] = -replies_ahead
+        if trace_headers and config.observability_config.otlp_traces_endpoint is not None:
+            where["trace_headers"] = trace_headers
         # With its type said, vLLM takes the prompt as it is; otherwise it would go through a thread of its renderer.
         prompt = {"type": "token", "prompt_token_ids": ids}
         parts = [part async for part in self.engine.generate(prompt, params, f"debate-{next(self._ids)}", **where)]

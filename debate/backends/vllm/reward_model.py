@@ -39,6 +39,8 @@ class RewardModel:
         batch_size: most candidates in one call of vLLM.
     """
 
+    provider = "vllm"
+
     def __init__(
         self,
         model: str | Path,
