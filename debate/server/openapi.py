@@ -6,6 +6,7 @@ import ast
 import base64
 import hashlib
 import inspect
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from html import escape
@@ -21,8 +22,12 @@ from debate.registry import version_of
 from debate.server.evaluations import Batch, BatchAnswer, BatchLine, Problem
 
 _TASK = {"x": "What is 2 + 2?", "candidates": ["4", "5"], "reference": "4"}
+_IN_PYTHON = re.compile(r"\b(NaN|None)\b")
+"""What is null in JSON."""
 _NAMES = {"NativeTask": "Task", "NativeCandidate": "Candidate"}
 """Names of models, as the document has them."""
+_GIVEN = ("Task", "Candidate", "Batch")
+"""The models of requests, of which some fields must be given."""
 _STATUSES = {
     "401": "The token is missing, or is another one.",
     "403": "The request names another Host, or comes from a page of another Origin.",
@@ -55,7 +60,10 @@ def document(*, forwards: bool = True, evaluates: bool = True) -> dict[str, Any]
         "info": {
             "title": "debate",
             "version": version_of("debate-eval") or "unknown",
-            "description": "Evaluates candidate responses. Scores that are missing are null, never a made-up number.",
+            "description": (
+                "Evaluates candidate responses. Scores that are missing are null, never a made-up number. Shapes of "
+                "arrays are told by rounds R, agents I, candidates J and components K, all counted from 0."
+            ),
         },
         "security": [{"token": []}, {}],
         "paths": paths,
@@ -71,7 +79,7 @@ def document(*, forwards: bool = True, evaluates: bool = True) -> dict[str, Any]
 def _one() -> dict[str, Any]:
     return {
         "summary": "Evaluate the candidates of one task.",
-        "description": f"{_FAILURES} All requests share the batch of one engine. A client that leaves cancels its.",
+        "description": f"{_FAILURES} A client that leaves cancels the calls of its tasks.",
         "requestBody": {"required": True, "content": _content("Task", _TASK)},
         "responses": {"200": {"description": "The evaluation.", "content": _content("Evaluation")}, **_refusals()},
     }
@@ -182,7 +190,7 @@ def _docs_under(lines: Sequence[ast.stmt]) -> Iterator[tuple[str, str]]:
     for line, below in pairwise(lines):
         text = below.value.value if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant) else None
         if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name) and isinstance(text, str):
-            yield line.target.id, " ".join(text.split())
+            yield line.target.id, _IN_PYTHON.sub("null", " ".join(text.split()))
 
 
 # ---- the page
@@ -246,8 +254,7 @@ def _schema(name: str, schema: Mapping[str, Any]) -> Iterator[str]:
     needed = schema.get("required", ())
     rows: list[tuple[str, str]] = []
     for field, its in schema.get("properties", {}).items():
-        must = " (always there)" if field in needed and name not in ("Task", "Batch", "Candidate") else ""
-        must = must or (" (required)" if field in needed else "")
+        must = " (required)" if field in needed and name in _GIVEN else ""
         rows.append((f"<code>{escape(field)}</code>", f"{_kind(its)}{must}. {_text(its.get('description', ''))}"))
     yield _table(rows)
 
@@ -268,7 +275,9 @@ def _kind(schema: Mapping[str, Any]) -> str:
     match schema.get("type"):
         case "array":
             items = schema.get("items", {})
-            return "list" if not items else f"list of {_kind(items)}"
+            if isinstance(items.get("type"), list) and "array" in items["type"]:
+                return "array of numbers and nulls"
+            return f"list of {_kind(items)}" if items else "list"
         case None:
             return "any value"
         case str(kind):
