@@ -63,9 +63,7 @@ def _eval_log(file: Path) -> tuple[_Sample, Iterator[_Sample]]:
     try:
         inspect: Any = import_module("inspect_ai.log")
     except ModuleNotFoundError:
-        hint = (
-            "pip install inspect-ai; or, where it is installed: inspect log convert LOG.eval --to json --output-dir DIR"
-        )
+        hint = "pip install 'debate-eval[inspect]'; or give the log that `inspect log convert --to json` makes of it"
         raise ConfigError("logs in the format .eval are read by inspect", file=file, hint=hint) from None
     try:
         header = inspect.read_eval_log(str(file), header_only=True).model_dump(mode="json", exclude={"samples"})
