@@ -25,6 +25,7 @@ from debate.concurrency.daemon_thread import in_daemon_thread
 from debate.config.settings import ServerLimits
 from debate.dataset.native_jsonl import NativeTask
 from debate.errors import DebateError
+from debate.files import valid_unicode
 from debate.flow import RoundEnd
 from debate.registry import version_of
 from debate.server.evaluations import Refused, Served
@@ -235,7 +236,7 @@ def _or_null(score: float) -> float | None:
 def _success(found: JudgedCandidates) -> Any:
     """The answer as structured content, and as a text for clients that know no other."""
     data = found.model_dump()
-    text = json.dumps(data, ensure_ascii=False).encode(errors="backslashreplace").decode()
+    text = valid_unicode(json.dumps(data, ensure_ascii=False))
     content = [_types.TextContent(type="text", text=text)]
     return _types.CallToolResult(content=content, structured_content=json.loads(text), is_error=False)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Generator
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Any
 
 from debate.errors import ConfigError
@@ -29,17 +30,21 @@ def exporting(is_on: bool) -> Generator[None]:
     try:
         from opentelemetry import _logs, trace
         from opentelemetry.sdk._logs import LoggerProvider
+        from opentelemetry.sdk._logs.export import BatchLogRecordProcessor, ConsoleLogRecordExporter
         from opentelemetry.sdk.resources import Resource
         from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor, ConsoleSpanExporter
     except ImportError as error:
         raise ConfigError(f"needs OpenTelemetry's SDK: {error}", field="--otel", hint=_HINT) from None
     if isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
         # OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES go before what is given here.
         named = {} if os.environ.get("OTEL_SERVICE_NAME") else {"service.name": "debate"}
         spans, events = TracerProvider(resource=Resource.create(named)), LoggerProvider(resource=Resource.create(named))
-        for processor in _of_spans(_exporter("OTEL_TRACES_EXPORTER")):
+        to_spans = (BatchSpanProcessor, ConsoleSpanExporter, "trace_exporter:OTLPSpanExporter")
+        for processor in _processors("OTEL_TRACES_EXPORTER", *to_spans):
             spans.add_span_processor(processor)
-        for processor in _of_events(_exporter("OTEL_LOGS_EXPORTER")):
+        to_events = (BatchLogRecordProcessor, ConsoleLogRecordExporter, "_log_exporter:OTLPLogExporter")
+        for processor in _processors("OTEL_LOGS_EXPORTER", *to_events):
             events.add_log_record_processor(processor)
         trace.set_tracer_provider(spans)
         _logs.set_logger_provider(events)
@@ -59,34 +64,20 @@ def _exporter(variable: str) -> str:
     return name
 
 
-def _of_spans(exporter: str) -> list[Any]:
-    from opentelemetry.sdk.trace.export import BatchSpanProcessor, ConsoleSpanExporter
+def _processors(variable: str, batch: Any, console: Any, otlp: str) -> list[Any]:
+    """What sends spans, or events, to where a variable says.
 
-    if exporter == "none":
+    batch, console: the SDK's processor, and its exporter to the console.
+    otlp: the exporter for OTLP over HTTP, as MODULE:CLASS; it is imported when it is asked for.
+    """
+    name = _exporter(variable)
+    if name == "none":
         return []
-    if exporter == "console":
-        return [BatchSpanProcessor(ConsoleSpanExporter())]
-    _require_exporter()
-    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-
-    return [BatchSpanProcessor(OTLPSpanExporter())]
-
-
-def _of_events(exporter: str) -> list[Any]:
-    from opentelemetry.sdk._logs.export import BatchLogRecordProcessor, ConsoleLogRecordExporter
-
-    if exporter == "none":
-        return []
-    if exporter == "console":
-        return [BatchLogRecordProcessor(ConsoleLogRecordExporter())]
-    _require_exporter()
-    from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
-
-    return [BatchLogRecordProcessor(OTLPLogExporter())]
-
-
-def _require_exporter() -> None:
+    if name == "console":
+        return [batch(console())]
+    module, kind = otlp.split(":")
     try:
-        import opentelemetry.exporter.otlp.proto.http  # noqa: F401  # pyright: ignore[reportUnusedImport]
+        exporter = getattr(import_module(f"opentelemetry.exporter.otlp.proto.http.{module}"), kind)
     except ImportError:
         raise ConfigError("needs OpenTelemetry's exporter for OTLP over HTTP", field="--otel", hint=_HINT) from None
+    return [batch(exporter())]

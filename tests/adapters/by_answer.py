@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
+from collections.abc import Callable
 from typing import Any
 
 from debate.backends import Call
@@ -31,6 +33,24 @@ class ByAnswer:
             return "I cannot say."
         candidates = {label: _judged(said) for label, _, said in _SHOWN.findall(text)}
         return json.dumps({"overall": "so it is", "candidates": candidates})
+
+
+class Late:
+    """A script that answers after some seconds, and knows how many calls were under way together, at most."""
+
+    def __init__(self, answer: Callable[[Call], str], seconds: float) -> None:
+        self._answer = answer
+        self._seconds = seconds
+        self._now = 0
+        self.most = 0
+
+    async def answer(self, call: Call) -> str:
+        """The reply, late."""
+        self._now += 1
+        self.most = max(self.most, self._now)
+        await asyncio.sleep(self._seconds)
+        self._now -= 1
+        return self._answer(call)
 
 
 def _judged(said: str) -> dict[str, Any]:

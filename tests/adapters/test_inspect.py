@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import math
 import os
@@ -16,7 +15,7 @@ import pytest
 
 from debate import Engine, Judge
 from debate.backends import Call, Scripted
-from tests.adapters.by_answer import ByAnswer
+from tests.adapters.by_answer import ByAnswer, Late
 from tests.required import required_framework
 from tests.scripts_loader import REPOSITORY
 from tests.small_flows import Stalling, debates
@@ -75,25 +74,16 @@ def test_of_200_samples_at_once_what_is_unscored_is_left_out(
     monkeypatch.setenv("INSPECT_ASYNC_BACKEND", loop)
     from debate.adapters.inspect import as_scorer
 
-    by_answer, now, most = ByAnswer(), 0, 0
-
-    async def late(call: Call) -> str:
-        nonlocal now, most
-        now += 1
-        most = max(most, now)
-        await asyncio.sleep(0.5)
-        now -= 1
-        return by_answer.answer(call)
-
+    late = Late(ByAnswer().answer, 0.5)
     texts = [(f"{n} + 2?", "8") for n in range(198)] + [("a riddle", "8"), ("5 + 5?", "a secret 8")]
-    with Engine(Scripted(late, slots=256), max_concurrency=256) as engine:
+    with Engine(Scripted(late.answer, slots=256), max_concurrency=256) as engine:
         judge = Judge(engine, debates(retries=0, rounds=1, abstain=True))
         log = evaluated(tmp_path, texts, as_scorer(judge))
     found = {score.name: (score.scored_samples, score.unscored_samples) for score in log.results.scores}
     assert found == {"overall": (198, 2), "clarity": (199, 1), "truth": (198, 2)}
     means = {score.name: score.metrics["mean"].value for score in log.results.scores}
     assert means == pytest.approx({"overall": 0.8, "clarity": 0.8, "truth": 0.8})
-    assert most > 100, "samples are judged side by side"
+    assert late.most > 100, "samples are judged side by side"
     scores = {sample.input: next(iter(sample.scores.values())) for sample in log.samples}
     assert math.isnan(scores["a riddle"].value["overall"])
     assert scores["a riddle"].reason == "scoring_failed"

@@ -17,7 +17,7 @@ import pytest
 
 from debate import Engine, Judge
 from debate.backends import Call, Scripted
-from tests.adapters.by_answer import ByAnswer
+from tests.adapters.by_answer import ByAnswer, Late
 from tests.required import required_module
 from tests.scripts_loader import REPOSITORY
 from tests.small_flows import Stalling, debates
@@ -212,20 +212,12 @@ def test_a_call_that_is_cancelled_cancels_the_calls_of_its_debate() -> None:
 
 
 def test_calls_are_judged_side_by_side() -> None:
-    now, most = 0, 0
-
-    async def late(call: Call) -> str:
-        nonlocal now, most
-        now += 1
-        most = max(most, now)
-        await asyncio.sleep(0.3)
-        now -= 1
-        return BY_ANSWER.answer(call)
+    late = Late(BY_ANSWER.answer, 0.3)
 
     async def asked() -> list[Any]:
-        async with connected(late) as client:
+        async with connected(late.answer) as client:
             tasks = [{"x": f"{n} + 2?", "candidates": ["8"]} for n in range(6)]
             return await asyncio.gather(*(client.call_tool("judge_candidates", each) for each in tasks))
 
     assert all(not each.is_error for each in ran(asked()))
-    assert most > 1
+    assert late.most > 1
