@@ -186,10 +186,11 @@ def test_labels_of_llmbar_are_joined_with_a_run_that_did_not_have_them(tmp_path:
         writer.writerows((name, "AB"[row["label"] - 1]) for name, row in zip(ids, pairs, strict=True))
         writer.writerow(["elsewhere", "A"])
     found = read_run(out, tmp_path / "labels.csv")
-    results = [json.loads(line) for line in (out / "results.jsonl").read_text().splitlines()]
+    lines = map(json.loads, (out / "results.jsonl").read_text().splitlines())  # in the order of their ends
+    results = {each["task_id"]: each for each in lines}
     assert found.unknown_labels == ("elsewhere",)
     expected = Counter[str]()
-    for each, row in zip(results, pairs, strict=True):
+    for each, row in zip(map(results.__getitem__, ids), pairs, strict=True):
         is_tied = len(each["tied"]) > 1
         expected["tied" if is_tied else "right" if each["selected"] == row["label"] - 1 else "wrong"] += 1
     choices = agree(found).choices
