@@ -36,7 +36,8 @@ def stopping(
     Says for each rule how often the choice is right, or without labels how often it is that of the debates as recorded,
     and what it decodes. A run that no rule ended early tells most: `debate run --convergence none`.
 
-    With --settle-error it also chooses when a task needs no debate at all, see `debate run --settle`.
+    With --settle-error it also chooses when a task needs no debate at all, see `debate run --settle`. A run of silent
+    rounds alone is enough for that where tasks are labeled: `debate run --settle p_best=0.000001`.
 
     Example: debate stopping runs/first --rule ranking --rule cv=0.2 --rule change=0.05 --agents 1
     """
@@ -46,29 +47,33 @@ def stopping(
     from debate.evaluation import plain
     from debate.meta_evaluation.judged import read_run
     from debate.meta_evaluation.settling import choose_settling
-    from debate.meta_evaluation.stopping import try_rules
+    from debate.meta_evaluation.stopping import is_debated, try_rules
     from debate.stop_rules import StopRule
 
     rules = [StopRule.parse(text, where="--rule") for text in rule or []]
     run = read_run(folder, labels)
     chosen = None if settle_error is None else choose_settling(run, settle_error, settle_by)
-    found = try_rules(run, rules, agents or [])
+    is_silent = chosen is not None and not (rules or agents or any(map(is_debated, run.tasks)))
+    found = None if is_silent else try_rules(run, rules, agents or [])
     if as_json:
-        say(json.dumps(plain(found) if chosen is None else {**plain(found), "settling": plain(chosen)}))
+        told: dict[str, object] = {} if found is None else plain(found)
+        say(json.dumps(told if chosen is None else {**told, "settling": plain(chosen)}))
     else:
-        _print(found, run.unknown_labels)
+        if found is not None:
+            _print(found, run.unknown_labels)
         if chosen is not None:
             print_settling(chosen)
     if out is not None:
         _write(found, chosen, run, out, force=force)
 
 
-def _write(found: Stopping, chosen: SettleChoice | None, run: JudgedRun, out: Path, *, force: bool) -> None:
+def _write(found: Stopping | None, chosen: SettleChoice | None, run: JudgedRun, out: Path, *, force: bool) -> None:
     from debate.cli.console import say
 
     settings: dict[str, object] = {}
     if (
-        found.cheapest is not None
+        found is not None
+        and found.cheapest is not None
         and found.cheapest is not found.recorded
         and found.cheapest.agents == found.recorded.agents
     ):
@@ -76,9 +81,11 @@ def _write(found: Stopping, chosen: SettleChoice | None, run: JudgedRun, out: Pa
     if chosen is not None and chosen.rule is not None:
         settings["settle"] = chosen.rule
     if not settings:
-        say("Nothing is written: the run's own rule is the one that is recommended.", err=True)
+        why = "no threshold can be promised" if found is None else "the run's own rule is the one that is recommended"
+        say(f"Nothing is written: {why}.", err=True)
         return
-    write_settings(settings, run, out, f"chosen on {found.tasks} tasks", force=force)
+    n = len(run.tasks) if found is None else found.tasks
+    write_settings(settings, run, out, f"chosen on {n} tasks", force=force)
 
 
 def _print(found: Stopping, unknown: Sequence[str]) -> None:

@@ -220,9 +220,13 @@ def replays_of(run: JudgedRun, aggregation: Aggregation) -> Iterator[Replay]:
     with run.directory.open_store() as store:
         decoded = dict(store.read(run.directory.name).decoded())
     for task in run.tasks:
-        debates = debates_of(task)
-        if all(each.tensor is not None and each.stop_reason != "settled" for each in debates):
+        if is_debated(task):
             yield Replay(task, aggregation, decoded_per_turn(task, decoded.get(task.task_id, [])))
+
+
+def is_debated(task: Judged) -> bool:
+    """Whether the task has turns, rather than a silent round alone or nothing."""
+    return all(each.tensor is not None and each.stop_reason != "settled" for each in debates_of(task))
 
 
 def decoded_per_turn(task: Judged, calls: Sequence[Decoded]) -> list[FloatArray]:

@@ -92,6 +92,23 @@ def test_a_threshold_is_said_with_its_promise_and_written(
     assert "exists already" in capsys.readouterr().err
 
 
+def test_silent_rounds_alone_are_enough_for_a_threshold(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, file = tmp_path / "run", tmp_path / "settle.yaml"
+    sure = [task for n, task in enumerate(silent_judge.tasks(125)) if n % silent_judge.DOUBT]
+    silent_run(folder, sure, DebateEvaluator("general", settle="p_best=0.000001"))
+    assert debate(monkeypatch, "stopping", folder, "--settle-error", "0.05", "--out", file) == 0
+    assert "settles 100 of 100 tasks (100%) without a debate" in " ".join(capsys.readouterr().out.split())
+    assert yaml.safe_load(file.read_text())["settle"].startswith("p_best=0.9")
+    assert debate(monkeypatch, "stopping", folder, "--settle-error", "0.05", "--json") == 0
+    assert set(json.loads(capsys.readouterr().out)) == {"settling"}
+    assert debate(monkeypatch, "stopping", folder, "--settle-error", "0.01", "--out", tmp_path / "none.yaml") == 0
+    assert "Nothing is written: no threshold can be promised." in capsys.readouterr().err
+    assert debate(monkeypatch, "stopping", folder, "--settle-error", "0.05", "--rule", "ranking") == 2
+    assert "holds no debates" in capsys.readouterr().err
+
+
 def test_what_cannot_be_promised_is_said_and_not_written(
     silent: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
