@@ -1,10 +1,12 @@
 """Show what settling tasks silently saves: the bundled judge, with a threshold of one run tried on other tasks.
 
-    scripts/bench settling [--calibration 200] [--tasks 100] [--error 0.05] [--seed 1] [--by p_best] [--out FOLDER]
+    scripts/bench settling [--calibration 600] [--tasks 100] [--error 0.05] [--seed 1] [--by p_best] [--every-round]
+                           [--out FOLDER]
 
 Half of the tasks are hidden profiles, where no agent remembers all that is needed. The first run records silent rounds
-of labeled tasks; `debate stopping --settle-error` chooses a threshold on it. Other tasks are then debated twice, all of
-them and only the doubtful ones. Prints both parts of the second with their accuracy, and what it took of the first.
+of labeled tasks, and nothing else; a threshold is chosen on it, as `debate stopping --settle-error` does. Other tasks
+are then debated twice, all of them and only the doubtful ones: until the agents agree, or in every round of the
+profile. Prints both parts of the second with their accuracy, and what it took of the first.
 
     scripts/bench settling --simulate    how often the promise is broken, in 1,000 draws, with and without a shift
 """
@@ -20,7 +22,6 @@ from random import Random
 from typing import Any
 
 import numpy as np
-import yaml
 from judging.demonstration import AGENTS
 from numpy.typing import NDArray
 
@@ -31,7 +32,7 @@ from debate.files import json_text
 from debate.memory import HashingEmbedder, MemoryStore
 from debate.meta_evaluation.judged import JudgedRun, read_run
 from debate.meta_evaluation.people import right_choices
-from debate.meta_evaluation.settling import PartFigures, settling_figures, silent_rounds
+from debate.meta_evaluation.settling import PartFigures, choose_settling, settling_figures, silent_rounds
 from debate.statistics import paired_difference, selective_threshold
 
 DEBATE = [sys.executable, "-m", "debate"]
@@ -40,10 +41,11 @@ DEBATE = [sys.executable, "-m", "debate"]
 def main() -> int:
     """Parse the command line and measure."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--calibration", type=int, default=200, help="tasks that the threshold is chosen on")
+    parser.add_argument("--calibration", type=int, default=600, help="tasks that the threshold is chosen on")
     parser.add_argument("--tasks", type=int, default=100, help="tasks that it is tried on")
     parser.add_argument("--error", type=float, default=0.05, help="promised of what is settled")
     parser.add_argument("--by", default="p_best", help="measure of certainty: p_best, margin, agreement")
+    parser.add_argument("--every-round", action="store_true", help="debates go on where the agents agree")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--simulate", action="store_true", help="no model: try the promise itself")
     parser.add_argument("--out", type=Path, help="folder that keeps all; otherwise it is deleted afterwards")
@@ -66,19 +68,18 @@ def measure(out: Path, args: argparse.Namespace) -> int:
         for agent in AGENTS:
             texts = [fact.text for name, fact in world.facts.items() if world.holder[name] == agent]
             store.add(f"judge/{agent}", texts)
-    _run(out, "calibration", "calibration.jsonl", "--silent-readouts", "true")
-    _silent(read_run(out / "calibration"))
-    chosen = ["--settle-error", str(args.error), "--settle-by", args.by, "--rule", "rounds=1"]
-    settings = out / "settled.yaml"
-    subprocess.run(
-        [*DEBATE, "stopping", str(out / "calibration"), *chosen, "--out", str(settings), "--force"], check=True
-    )
-    rule = yaml.safe_load(settings.read_text()).get("settle") if settings.exists() else None
-    if rule is None:
-        print("Nothing can be promised at this error, so nothing is settled.")
+    _run(out, "calibration", "calibration.jsonl", "--settle", "p_best=0.000001")  # which is every task
+    calibration = read_run(out / "calibration")
+    _silent(calibration)
+    chosen = choose_settling(calibration, args.error, args.by)
+    found = chosen.found
+    print(f"{chosen.rule or 'no rule'} settles {found.kept} of {chosen.tasks} tasks, {found.wrong} of them wrongly")
+    if chosen.rule is None:
+        print(f"Nothing is settled: {found.reason}.")
         return 0
-    _run(out, "whole", "tasks.jsonl")
-    _run(out, "settled", "tasks.jsonl", "--settle", rule)
+    debated = ["--convergence", "none"] if args.every_round else []
+    _run(out, "whole", "tasks.jsonl", *debated)
+    _run(out, "settled", "tasks.jsonl", "--settle", chosen.rule, *debated)
     _report(read_run(out / "whole"), read_run(out / "settled"))
     return 0
 
@@ -117,14 +118,13 @@ def _drawn(rng: np.random.Generator, n: int, shift: float) -> tuple[NDArray[np.f
 
 
 def _silent(run: JudgedRun) -> None:
-    """How often silent choices are right beside the debates', by group."""
-    found: dict[str, list[tuple[bool, bool]]] = {}
+    """How often silent choices are right, by group."""
+    found: dict[str, list[bool]] = {}
     for each in silent_rounds(run):
         right = verdict(each.choice, each.task.labels.together.choice) == "right"
-        found.setdefault(each.task.group, []).append((right, each.task.verdict == "right"))
-    for group, pairs in found.items():
-        silent, debated = (sum(each) / len(pairs) for each in zip(*pairs, strict=True))
-        print(f"  {group}: {len(pairs)} tasks, silent choice right in {silent:.1%}, debate in {debated:.1%}")
+        found.setdefault(each.task.group, []).append(right)
+    for group, hits in found.items():
+        print(f"  {group}: silent choice right in {sum(hits) / len(hits):.1%} of {len(hits)} tasks")
 
 
 def _write(file: Path, made: list[dict[str, Any]]) -> None:

@@ -50,6 +50,8 @@ class Plan:
     threads: int = 2
     start: Path | None = None
     """Folder of a model that is taught on, with its tokenizer, instead of a new one."""
+    keep: float = 0.0
+    """How much of the weights of `start` is kept at the end: they are averaged with those that were learnt."""
     compiled: bool = True
     """Whether steps are compiled: half a minute per length of rows, and then steps are faster by half."""
 
@@ -171,7 +173,26 @@ def train(plan: Plan, is_stopped: Callable[[], bool] = lambda: False) -> None:
     if is_stopped():
         _say(f"stopped at step {step}; the same command goes on from there")
         return
+    if plan.start is not None and plan.keep:
+        average(model, make_model(tokenizer, plan).to(plan.device), plan.keep)
+        model.save_pretrained(plan.folder)
     _say(json.dumps(held_out(model, encoder, plan.device, 150)))
+
+
+def average(model: Any, start: Any, keep: float) -> None:
+    """Put a share of another model's weights in a model's (Wortsman et al. 2022, WiSE-FT).
+
+    What was taught on keeps most of what it learnt and gets back most of what it forgot, where both have one start.
+
+    Args:
+        model: is changed.
+        start: of the same shape.
+        keep: share of `start`, from 0 to 1.
+    """
+    torch: Any = import_module("torch")
+    with torch.no_grad():
+        for learnt, before in zip(model.parameters(), start.parameters(), strict=True):
+            learnt.lerp_(before, keep)
 
 
 def _progress(plan: Plan, step: int, seconds: float) -> float:

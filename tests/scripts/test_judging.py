@@ -424,3 +424,15 @@ def test_training_makes_a_checkpoint_and_goes_on_from_it(tmp_path: Path, capfd: 
         assert (tmp_path / name).is_file()
     config = json.loads((tmp_path / "config.json").read_text())
     assert config["architectures"] == ["LlamaForCausalLM"]
+
+
+@pytest.mark.vllm
+def test_a_model_that_is_taught_on_keeps_a_share_of_what_it_was() -> None:
+    torch = required_module("torch")
+    from judging.training import average
+
+    learnt, before = torch.nn.Linear(3, 2), torch.nn.Linear(3, 2)
+    expected = 0.75 * learnt.weight + 0.25 * before.weight
+    average(learnt, before, 0.25)
+    assert torch.allclose(learnt.weight, expected)
+    assert learnt.weight.requires_grad
