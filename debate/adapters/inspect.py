@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import atexit
+import logging
 import math
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
-from functools import cache
+from contextlib import ExitStack, suppress
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 from debate.adapters.frameworks import framework
 from debate.adapters.judge import Judge, Judged
 from debate.config.settings import RunSettings
-from debate.engine import Engine
+from debate.jobs.unrecorded import unrecorded_engine, unrecorded_settings
 from debate.types import Task
 
 Scoring = Callable[[Any, Any], Awaitable[Any]]
 _inspect = framework("inspect_ai.scorer", "inspect-ai")
 _anyio = framework("anyio")
+_log = logging.getLogger("debate")
 _METRICS = {"*": [_inspect.mean(), _inspect.stderr()]}
 _OUTSIDE = "debate_inspect"
 """Inspect puts a package's name before those of its scorers, but not in all kinds of installations of ours, whose
@@ -48,7 +51,8 @@ def _debate(profile: str | None = None, config: str | None = None, model: str | 
 
     Args:
         profile: name or file of a profile; None is `general`, or what the model's folder asks for.
-        config: a file of settings, as for `debate run --config`, for another evaluator or backend.
+        config: a file of settings, as for `debate run --config`: another evaluator, a backend, a memory. What it says
+            of eval sets and records is not used, since inspect keeps the log.
         model: the model; None is the one of `config`, or without that the bundled judge.
     """
     return _scoring(lambda: _judge(profile, config, model), 4000)
@@ -67,9 +71,13 @@ def _judge(profile: str | None, config: str | None, model: str | None) -> Judge:
     """One engine for all samples and logs of the process with the same settings."""
     flags = {"profile": profile, "model": model or (None if config else "built-in")}
     given = {name: value for name, value in flags.items() if value is not None}
-    settings = RunSettings.read(None if config is None else Path(config), given)
+    settings = unrecorded_settings(None if config is None else Path(config), given, RunSettings)
     evaluator = settings.make_evaluator()
-    engine = Engine(settings.open_backends(evaluator), seed=settings.seed, max_concurrency=settings.max_concurrency)
+    until_the_end = ExitStack()
+    engine = until_the_end.enter_context(
+        unrecorded_engine(settings, settings.open_backends(evaluator), partial(_log.warning, "%s"))
+    )
+    atexit.register(until_the_end.close)
     return Judge(engine, evaluator)
 
 

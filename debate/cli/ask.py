@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Generator, Iterable, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -20,12 +20,10 @@ if TYPE_CHECKING:
 
     from debate.cli.execution import Opened
     from debate.cli.live import Shown
-    from debate.config.settings import RunSettings
     from debate.engine import Engine
     from debate.runtime.limits import Budget
     from debate.types import Task
 
-S = TypeVar("S", bound="RunSettings")
 _OF_RUNS = (
     *("limit", "format", "answers", "columns", "prefix_ids"),
     *("out", "store", "run", "cache", "max_concurrency", "engine_restarts"),
@@ -80,9 +78,10 @@ def ask(
     from debate.config.settings import RunSettings
     from debate.evaluators.base import check_task
     from debate.jobs.survey import remarks
+    from debate.jobs.unrecorded import unrecorded_engine, unrecorded_settings
 
     task = _task(question, answers, context or (), reference, best)
-    opened = Opened.to_ask(read_settings(config, flags, RunSettings))
+    opened = Opened.to_ask(unrecorded_settings(config, flags, RunSettings))
     check_task([opened.evaluator], task)
     model = next(iter(opened.backends.values())).model
     say(*(remark.strip(",") for remark in remarks(task, opened.evaluator, model)), err=True)
@@ -93,7 +92,10 @@ def ask(
     shown = None if as_json else Shown(console, view, opened.evaluator)
     if shown is not None:
         _print(console, render_task(task))
-    with _engine(opened, budget, shown) as engine:
+    on_turn = None if shown is None else shown.tell
+    note = partial(say, err=True)
+    with unrecorded_engine(opened.settings, opened.backends, note, on_turn=on_turn, budget=budget) as engine:
+        engine.check(opened.evaluator)
         with nullcontext() if shown is None else shown:
             if opened.loads:
                 _load(engine, opened.model, shown)
@@ -135,16 +137,6 @@ def _task(
     return Task(x, texts, context=context, reference=reference, best=None if best is None else best - 1)
 
 
-def read_settings(config: Path | None, flags: dict[str, Any], kind: type[S]) -> S:
-    """The settings; the bundled judge recalls from its own memories unless others are given."""
-    from debate.bundled_judge import BUILT_IN
-
-    settings = kind.read(config, flags)
-    if settings.model == BUILT_IN and settings.evaluator == "debate" and "memory" not in settings.model_fields_set:
-        settings = kind.read(config, {**flags, "memory": "built-in"})
-    return settings
-
-
 def _budget(opened: Opened) -> Budget:
     """What the debate may use.
 
@@ -157,28 +149,6 @@ def _budget(opened: Opened) -> Budget:
     budget = Budget(limits.max_tokens, limits.max_seconds, limits.max_cost, prices=prices)
     budget.check_prices(opened.backends)
     return budget
-
-
-@contextmanager
-def _engine(opened: Opened, budget: Budget, shown: Shown | None) -> Generator[Engine]:
-    """An engine over the models, with nothing recorded. What is noted goes to stderr."""
-    from debate.cli.console import say
-    from debate.engine import Engine
-    from debate.jobs.run import recalling
-
-    settings = opened.settings
-    with recalling(settings.memory, time.time(), opened.backends, partial(say, err=True)) as memory:
-        engine = Engine(
-            opened.backends,
-            memory=memory,
-            seed=settings.seed,
-            on_turn=None if shown is None else shown.tell,
-            budget=budget,
-            task_seconds=settings.task_seconds,
-        )
-        with engine:
-            engine.check(opened.evaluator)
-            yield engine
 
 
 def _load(engine: Engine, model: str, shown: Shown | None) -> None:

@@ -6,14 +6,15 @@ import asyncio
 import signal
 from collections.abc import Coroutine
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from debate.cli.ask import read_settings
+from debate.cli.console import say
 from debate.cli.flags import settings_flags
-from debate.cli.serve import OF_RUNS, serving_engine
+from debate.cli.serve import OF_RUNS
 
 
 @settings_flags(without=OF_RUNS)
@@ -44,11 +45,13 @@ def _serve(config: Path | None, flags: dict[str, Any], streams: tuple[Any, Any])
     from debate.adapters.mcp import Rounds, serve_stdio
     from debate.cli.execution import as_interrupt
     from debate.config.settings import RunSettings
+    from debate.jobs.unrecorded import unrecorded_engine, unrecorded_settings
 
-    settings, rounds = read_settings(config, flags, RunSettings), Rounds()
+    settings, rounds = unrecorded_settings(config, flags, RunSettings), Rounds()
     evaluator = settings.make_evaluator()
     signal.signal(signal.SIGTERM, as_interrupt)
-    with serving_engine(settings, evaluator, rounds.tell) as engine:
+    backends = settings.open_backends(evaluator)
+    with unrecorded_engine(settings, backends, partial(say, err=True), on_turn=rounds.tell) as engine:
         # Without a memo: an agent that asks again after a failure is judged anew.
         asyncio.run(_until_told(serve_stdio(Judge(engine, evaluator, memo=0), streams, rounds)))
 

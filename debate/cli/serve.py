@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 import signal
-import time
-from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from debate.cli.ask import read_settings
 from debate.cli.console import say
 from debate.cli.flags import settings_flags
 from debate.errors import ConfigError
-
-if TYPE_CHECKING:
-    from debate.config.settings import RunSettings
-    from debate.engine import Engine
-    from debate.evaluators.base import Evaluator
-    from debate.runtime.runner import TurnObserver
 
 OF_RUNS = (
     *("limit", "format", "answers", "columns", "prefix_ids"),
@@ -69,14 +60,15 @@ def serve(
     from debate.cli.execution import as_interrupt
     from debate.config.construct import make_evaluator
     from debate.config.settings import ServeSettings
+    from debate.jobs.unrecorded import unrecorded_engine, unrecorded_settings
 
     if config is None and "options" in flags:
         flags.setdefault("evaluator", "step")
-    settings = read_settings(config, flags, ServeSettings)
+    settings = unrecorded_settings(config, flags, ServeSettings)
     evaluator = settings.make_evaluator()
     steps = evaluator if config is not None or "evaluator" in flags else make_evaluator("step", {})
     signal.signal(signal.SIGTERM, as_interrupt)
-    with serving_engine(settings, evaluator) as engine:
+    with unrecorded_engine(settings, settings.open_backends(evaluator), partial(say, err=True)) as engine:
         engine.check(evaluator, steps)
         app = create_app(valued_by(engine, steps), Served(engine, evaluator), token=token, host=host, limits=settings)
         import uvicorn
@@ -88,19 +80,3 @@ def serve(
             uvicorn.run(
                 app, host=host, port=port, log_level="warning", timeout_graceful_shutdown=settings.grace_seconds
             )
-
-
-@contextmanager
-def serving_engine(
-    settings: RunSettings, evaluator: Evaluator, on_turn: TurnObserver | None = None
-) -> Generator[Engine]:
-    """An engine for as long as somebody asks, not yet started. Nothing is recorded; what is noted goes to stderr."""
-    from debate.engine import Engine
-    from debate.jobs.run import recalling
-
-    backends = settings.open_backends(evaluator)
-    with recalling(settings.memory, time.time(), backends, partial(say, err=True)) as memory:
-        most, seconds = settings.max_concurrency, settings.task_seconds
-        about = (memory, None, settings.seed, most)
-        with Engine(backends, *about, on_turn=on_turn, task_seconds=seconds) as engine:
-            yield engine

@@ -10,8 +10,6 @@ from pathlib import Path
 import pytest
 
 from debate.backends import Call
-from debate.cli.ask import read_settings
-from debate.config.settings import RunSettings
 from debate.testing import reply_for
 from tests.command_line import debate
 
@@ -204,14 +202,3 @@ def test_without_vllm_it_says_what_to_install(
     monkeypatch.setattr("debate.cli.execution.can_find", lambda module: False)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
     assert debate(monkeypatch, *ASKED, "--model", "built-in") == 2
     assert "debate-eval[cpu]" in capsys.readouterr().err
-
-
-def test_the_bundled_judge_debates_as_its_own_panel_with_its_own_memories(folder: Path) -> None:
-    settings = read_settings(None, {"model": "built-in"}, RunSettings)
-    assert (settings.profile, str(settings.templates), settings.memory) == ("judge", "compact", "built-in")
-    assert read_settings(None, {"model": "built-in", "memory": "mine.sqlite"}, RunSettings).memory == "mine.sqlite"
-    assert read_settings(None, {"model": "built-in", "evaluator": "value"}, RunSettings).memory is None
-    assert read_settings(None, {"model": "another", "backend": "openai"}, RunSettings).memory is None
-    config = folder / "mine.yaml"
-    config.write_text("model: built-in\nmemory: mine.sqlite\n")
-    assert read_settings(config, {}, RunSettings).memory == "mine.sqlite"
