@@ -162,7 +162,7 @@ def commands() -> Iterator[tuple[str, Any]]:
 
 def usage(path: str, command: Any) -> str:
     """The command's first line of help."""
-    arguments = [name.upper() if is_required else f"[{name.upper()}]" for name, is_required in _arguments(command)]
+    arguments = [name if is_required else f"[{name}]" for name, is_required in _arguments(command)]
     rest = "COMMAND" if hasattr(command, "commands") else " ".join(["[OPTIONS]", *arguments])
     return f"    {path} {rest}"
 
@@ -170,7 +170,7 @@ def usage(path: str, command: Any) -> str:
 def option_row(option: Any) -> tuple[str, ...]:
     """One line of a command's table."""
     is_argument = option.param_type_name == "argument"
-    name = option.name.upper() if is_argument else ", ".join(option.opts)
+    name = _shown_as(option) if is_argument else ", ".join([*option.opts, *option.secondary_opts])
     text = help_of(option)
     if has_default(option) and "default" not in text.lower():
         text += f" Default: {shown(option.default)}."
@@ -192,7 +192,11 @@ def value_of(option: Any) -> str:
         return str(option.metavar).lower()
     described = getattr(option, "type_descriptor", None)  # typer's own; click's options have a type
     name = inspect.formatannotation(described.annotation) if described else str(option.type.name)
-    name = re.sub(r"\b[a-z_]+\.", "", name.removeprefix("list[").removesuffix("]"))
+    if name.startswith("list["):
+        name = name.removeprefix("list[").removesuffix("]")
+    if name.startswith("Literal["):
+        return "|".join(map(str, get_args(described.annotation)))
+    name = re.sub(r"\b[a-z_]+\.", "", name)
     names = {"str": "text", "Path": "path", "int": "integer", "float": "number", "bool": "", "boolean": ""}
     return names.get(name, name)
 
@@ -205,7 +209,12 @@ def help_of(option: Any) -> str:
 
 
 def _arguments(command: Any) -> list[tuple[str, bool]]:
-    return [(option.name, option.required) for option in command.params if option.param_type_name == "argument"]
+    return [(_shown_as(option), option.required) for option in command.params if option.param_type_name == "argument"]
+
+
+def _shown_as(argument: Any) -> str:
+    """The name of an argument, as the help shows it."""
+    return argument.metavar or argument.name.upper()
 
 
 def of(cls: type[Any]) -> list[tuple[str, ...]]:
