@@ -5,7 +5,7 @@ Each figure stands beside what answers without reading would reach. Knows labels
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -272,10 +272,19 @@ def is_compared(task: Judged) -> bool:
 
 def right_choices(tasks: Sequence[Judged]) -> Accuracy:
     """How often the judge chose rightly, over the decided tasks."""
-    known = [task for task in tasks if decided(task)]
-    verdicts = [verdict(task.choice, decided(task)) for task in known]
+    return _accuracy(tasks, decided)
+
+
+def right_verdicts(tasks: Sequence[Judged]) -> Accuracy:
+    """How often `Judged.verdict` is right, over the tasks that have one: what a run counts by its tasks' metadata."""
+    return _accuracy(tasks, lambda task: tuple(task.labels.together.best))
+
+
+def _accuracy(tasks: Sequence[Judged], best_of: Callable[[Judged], tuple[int, ...]]) -> Accuracy:
+    known = [(task, best) for task in tasks if (best := best_of(task))]
+    verdicts = [verdict(task.choice, best) for task, best in known]
     right, tied, unscored = (verdicts.count(each) for each in ("right", "tied", "unscored"))
-    return Accuracy(len(known), right, tied, unscored, _mean([len(decided(t)) / len(t.scores) for t in known]))
+    return Accuracy(len(known), right, tied, unscored, _mean([len(best) / len(task.scores) for task, best in known]))
 
 
 def _code(choice: Sequence[int]) -> float:

@@ -11,7 +11,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from itertools import islice, pairwise
 from pathlib import Path
@@ -26,6 +26,7 @@ from debate.errors import ConfigError, InputError
 from debate.files import atomic_write, json_text, valid_unicode
 from debate.jobs.sent import Prompts
 from debate.meta_evaluation.judged import JudgedRun
+from debate.meta_evaluation.people import right_verdicts
 from debate.report import charts
 from debate.report.packing import inert_json, inert_script
 from debate.report.rows import FILTERS, Indexed, columns, counts, indexed, scores_of
@@ -164,7 +165,8 @@ def write_report(
             if prompts
             else []
         )
-        facts = facts_of(run.identity, records[0].totals(), records[0], cost)
+        totals = replace(records[0].totals(), accuracy=right_verdicts(run.tasks))
+        facts = facts_of(run.identity, totals, records[0], cost)
         before, after = _page(runs, rows, sections, facts).split(_DETAILS)
         out.write(before)
         ids = [row.task.task_id for row in kept]

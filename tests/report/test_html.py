@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from debate.errors import ConfigError, InputError
+from debate.meta_evaluation.judged import read_run
 from debate.report import FILTERS, Paragraph, Section, Tabular, write_report
 from debate.report.html import BLOCK
 from tests.report.pages import debated, tasks, unpacked
@@ -124,6 +125,27 @@ def test_runs_without_a_common_task_are_refused(tmp_path: Path) -> None:
     runs = debated(tmp_path / "a", tasks(2)), debated(tmp_path / "b", others)
     with pytest.raises(InputError, match="no task in common"):
         write_report(runs[0], tmp_path / "both.html", other=runs[1])
+
+
+def head_of(file: Path) -> str:
+    """The page above the table of tasks."""
+    page = file.read_text(encoding="utf-8")
+    return page[: page.index('<section id="list"')]
+
+
+@pytest.mark.parametrize("is_beside", [False, True], ids=["alone", "beside another"])
+def test_labels_of_a_file_count_in_the_head_as_in_the_table(tmp_path: Path, is_beside: bool) -> None:
+    run = debated(tmp_path / "run", tasks(6))
+    decided = [task for task in run.tasks if len(task.choice) == 1]
+    labels = [{"task_id": task.task_id, "best": (task.choice[0] + (n == 0)) % 3} for n, task in enumerate(decided)]
+    (tmp_path / "labels.jsonl").write_text("".join(json.dumps(each) + "\n" for each in labels))
+    joined = read_run(run.directory.path, tmp_path / "labels.jsonl")
+    other = debated(tmp_path / "other", tasks(6), rounds=1) if is_beside else None
+    write_report(joined, tmp_path / "run.html", other=other)
+    head = head_of(tmp_path / "run.html")
+    right = len(decided) - 1
+    assert f"{right} of {len(decided)} right" in head
+    assert f"<strong>{right}</strong> right" in head
 
 
 def test_a_run_without_labels_has_a_report(tmp_path: Path) -> None:
