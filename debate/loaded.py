@@ -82,7 +82,7 @@ class LoadedRun(Displayed):
         """
         rows, _ = _rows(which)
         with self.directory.open_store() as store:
-            results = store.read(self.directory.name).results()
+            results = self.labeled(store.read(self.directory.name).results())
             return list(rows(results, self.directory.path.resolve().name))
 
     def to_dataframe(self, which: Which = "tasks", library: FrameLibrary | None = None) -> Any:
@@ -118,12 +118,12 @@ class LoadedRun(Displayed):
         return self._found(task_id)[1]
 
     def task(self, task_id: str) -> Task:
-        """One evaluated task.
+        """One evaluated task, with the label that counts for it.
 
         Raises:
             InputError: when the run has no evaluation of it.
         """
-        return self._found(task_id)[0]
+        return next(self.labeled([self._found(task_id)]))[0]
 
     def prompts(self, task_id: str, evaluator: Evaluator | None = None) -> list[Sent]:
         """What the models were sent about one task, in the order of the calls; see `debate.jobs.sent`.
@@ -143,6 +143,16 @@ class LoadedRun(Displayed):
         """All evaluations, in the order of the tasks. They are read at once: a large run needs as much memory."""
         with self.directory.open_store() as store:
             return Evaluations(each for _, each in store.read(self.directory.name).results())
+
+    def labeled(self, results: Results) -> Iterator[tuple[Task, Evaluation]]:
+        """The same, where labels of a file are given with these in place of those in the tasks' metadata."""
+        for task, evaluation in results:
+            yield task if self.labels is None else _with_best(task, self._best.get(task.id, ())), evaluation
+
+    @cached_property
+    def _best(self) -> Mapping[str, tuple[int, ...]]:
+        """The right candidates of each evaluated task, by its id."""
+        return {each.task_id: each.labels.together.best for each in self.judged.tasks}
 
     def _found(self, task_id: str) -> tuple[Task, Evaluation]:
         from debate.meta_evaluation.judged import evaluation_of
@@ -204,6 +214,14 @@ class LoadedRun(Displayed):
         from debate.meta_evaluation.models import rank_models
 
         return rank_models(self.judged)
+
+
+def _with_best(task: Task, best: tuple[int, ...]) -> Task:
+    """The task with no other label than this."""
+    from debate.dataset.labels import LABELS
+
+    metadata = {key: value for key, value in task.metadata.items() if key not in LABELS}
+    return task.with_candidates(task.candidates, metadata | ({"best": list(best)} if best else {}))
 
 
 def _rows(which: Which) -> tuple[Callable[[Results, str], Iterator[Row]], Sequence[str]]:

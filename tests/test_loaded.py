@@ -64,6 +64,15 @@ def test_labels_of_a_file_count_for_both_sides(runs: tuple[Path, Path], tmp_path
         _ = debate.load(runs[0], labels=file).judged
 
 
+def test_labels_of_a_file_count_in_tables_and_tasks(runs: tuple[Path, Path], tmp_path: Path) -> None:
+    file = tmp_path / "labels.jsonl"
+    file.write_text(json.dumps({"task_id": "t1", "best": 1}))
+    run = debate.load(runs[0], labels=file)
+    assert [(row["best"], row["right"]) for row in run.table()] == [([], None), ([1], False)]
+    assert [run.task(name).best for name in ("t0", "t1")] == [(), (1,)]
+    assert run.task("t1").candidates == debate.load(runs[0]).task("t1").candidates
+
+
 def test_agreement_is_what_the_command_shows(runs: tuple[Path, Path]) -> None:
     run = debate.load(runs[0])
     assert plain(run.agreement(by="best")) == plain(agree(run.judged, by="best"))

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import singledispatch
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
@@ -16,6 +18,7 @@ from debate.errors import DebateError
 from debate.evaluation import Evaluation, Evaluations
 from debate.loaded import LoadedRun
 from debate.meta_evaluation.compare import Comparison
+from debate.meta_evaluation.people import right_verdicts
 from debate.meta_evaluation.trust import TrustFigures
 from debate.notebook.debates import evaluation_parts, task_parts, transcript_parts
 from debate.notebook.html import chip, facts, folded, shown, table, tag
@@ -105,8 +108,9 @@ def _run(run: LoadedRun) -> Iterator[Markup]:
     try:
         with run.directory.open_store() as store:
             record = store.read(run.directory.name)
-            totals = record.totals()
-            first = [each for _, each in zip(range(_MOST_ROWS), record.results(), strict=False)]
+            totals, first = record.totals(), [*islice(run.labeled(record.results()), _MOST_ROWS)]
+            if run.labels is not None and first:
+                totals = replace(totals, accuracy=right_verdicts(run.judged.tasks))
     except DebateError as error:
         yield tag("div", f"{error}")
         return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import pickle
 import re
 import unicodedata
@@ -193,6 +194,16 @@ def test_a_run_tells_how_many_and_how_well_and_lists_tasks_with_verdicts(run: An
     assert "12 of 12 tasks evaluated" in read.text
     assert "12 labeled right" in read.text
     assert {"right", "wrong"} & set(read.words)
+
+
+def test_a_run_with_labels_of_a_file_is_right_by_them_alone(run: Any, tmp_path: Path) -> None:
+    chosen = next(task for task in run.judged.tasks if len(task.choice) == 1)
+    label = {"task_id": chosen.task_id, "best": (chosen.choice[0] + 1) % 3}
+    (tmp_path / "labels.jsonl").write_text(json.dumps(label))
+    read = is_inert(html_of(debate.load(run.directory.path, labels=tmp_path / "labels.jsonl")))
+    assert "0.0 %" in read.text
+    assert "of 1 labeled right" in read.text
+    assert ("wrong" in read.words, "right" in read.words) == (True, False)
 
 
 def test_a_run_whose_store_is_gone_says_so_and_raises_nothing(tmp_path: Path) -> None:
