@@ -67,6 +67,8 @@ class Judged:
         members: the evaluations this one was made from, as for a balanced debate.
         content: a hash of what the task asks, by which two runs know that a task is the same.
         own_weights: of the components that the task has of its own.
+        rounds_run: how many rounds were debated, of both orders of a balanced debate the longer one; 0 for a task that
+            was settled without a debate, and for evaluators that have no rounds.
     """
 
     task_id: str
@@ -90,6 +92,7 @@ class Judged:
     members: tuple[Judged, ...] = ()
     content: str = ""
     own_weights: tuple[float, ...] = ()
+    rounds_run: int = 0
 
     @property
     def group(self) -> str:
@@ -205,7 +208,7 @@ def as_judged(task_id: str, task: Mapping[str, Any], data: Mapping[str, Any], la
 def _said(data: Mapping[str, Any]) -> dict[str, Any]:
     """What the evaluator said, from the plain data of an evaluation."""
     selected, tied, tensor = data["selected"], tuple(data["tied"]), data["tensor"]
-    if data["stop_reason"] in UNSPOKEN and data["before"]:
+    if data["stop_reason"] in UNSPOKEN and data.get("before"):
         tensor = [[each["scores"] for each in data["before"]]]
     agents = tuple(data["agents"])
     return {
@@ -221,6 +224,7 @@ def _said(data: Mapping[str, Any]) -> dict[str, Any]:
         "status": data["status"],
         "stop_reason": data["stop_reason"] or "",
         "order_agreement": data["order_agreement"],
+        "rounds_run": data["rounds_run"],
         "usage": Usage(**data["usage"]),
     }
 

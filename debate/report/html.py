@@ -367,17 +367,19 @@ def _pictures(rows: Sequence[Indexed]) -> Iterator[Markup]:
             found.tolist(),
             [f"{low:.0%} to {high:.0%}" for low, high in pairwise(edges)],
         )
-    debated = [row.task for row in rows if row.task.cv.size]
-    if debated:
-        longest = max(task.cv.size for task in debated)
-        taken = np.array([task.cv.size for task in debated])
-        spread = [np.array([task.cv[r] for task in debated if task.cv.size > r]) for r in range(longest)]
+    debated = [row.task for row in rows if row.task.rounds_run]
+    if series := [task.cv for task in debated if task.cv.size]:
+        longest = max(cv.size for cv in series)
+        spread = [np.array([cv[r] for cv in series if cv.size > r]) for r in range(longest)]
         means = [float(np.nanmean(each)) if (~np.isnan(each)).any() else 0.0 for each in spread]
         labels = [f"round {r + 1}" for r in range(longest)]
         to_spread = [address(s="cv")] * longest
         yield charts.bars("Mean coefficient of variation in each round", means, labels, links=to_spread)
-        counted = np.bincount(taken, minlength=longest + 1)[1:].tolist()
-        yield charts.bars("Debates by rounds taken", counted, labels, links=[address(r=r + 1) for r in range(longest)])
+    if debated:
+        counted = np.bincount([task.rounds_run for task in debated])[1:].tolist()
+        taken = range(1, len(counted) + 1)
+        links = [address(r=rounds) for rounds in taken]
+        yield charts.bars("Debates by rounds taken", counted, [f"round {rounds}" for rounds in taken], links=links)
         if len(stops := Counter(task.stop_reason for task in debated if task.stop_reason).most_common()) > 1:
             names, links = [name for name, _ in stops], [address(e=name) for name, _ in stops]
             yield charts.bars("Debates by why they ended", [n for _, n in stops], names, links=links)

@@ -127,7 +127,7 @@ def columns(rows: Sequence[Indexed], texts: Sequence[str]) -> dict[str, list[Any
         "score": [_number(_top(row.task)) for row in rows],
         "margin": [_number(margin(row.task)) for row in rows],
         "cv": [_number(row.task.cv[-1]) if row.task.cv.size else None for row in rows],
-        "rounds": [0 if row.task.tensor is None else len(row.task.tensor) for row in rows],
+        "rounds": [row.task.rounds_run for row in rows],
         "stop": [row.task.stop_reason or row.task.status for row in rows],
         "tokens": [row.task.usage.total_tokens for row in rows],
         "other": [None if row.other is None else list(row.other.choice) for row in rows],

@@ -148,6 +148,20 @@ def test_labels_of_a_file_count_in_the_head_as_in_the_table(tmp_path: Path, is_b
     assert f"<strong>{right}</strong> right" in head
 
 
+@pytest.mark.parametrize("order", ["shuffle", "balanced"])
+def test_rounds_are_those_that_were_debated_and_bars_count_their_tasks(tmp_path: Path, order: str) -> None:
+    settle = {"shuffle": "agreement=0.6", "balanced": "agreement=0.3"}[order]
+    run = debated(tmp_path / "run", settle=settle, candidate_order=order)
+    write_report(run, tmp_path / "run.html")
+    found = unpacked((tmp_path / "run.html").read_text(encoding="utf-8"), "index")["columns"]
+    settled = [stop == "settled" for stop in found["stop"]]
+    assert 0 < sum(settled) < 12
+    assert found["rounds"] == [0 if is_settled else 2 for is_settled in settled]
+    head = head_of(tmp_path / "run.html")
+    assert f'<a href="#r=2" aria-label="round 2: {12 - sum(settled)}">' in head
+    assert '<a href="#r=1" aria-label="round 1: 0">' in head
+
+
 def test_a_run_without_labels_has_a_report(tmp_path: Path) -> None:
     bare = [{key: value for key, value in task.items() if key != "metadata"} for task in tasks(3)]
     write_report(debated(tmp_path / "run", bare), tmp_path / "run.html")
