@@ -34,6 +34,7 @@ from debate.report.trees import level_of
 from debate.statistics.calibration import expected_calibration_error
 from debate.store import StoredRun
 from debate.store.queries import Totals
+from debate.types import FloatArray
 
 BLOCK = 100
 """Evaluations per compressed block; one is unpacked when one of its evaluations is opened."""
@@ -368,13 +369,9 @@ def _pictures(rows: Sequence[Indexed]) -> Iterator[Markup]:
             [f"{low:.0%} to {high:.0%}" for low, high in pairwise(edges)],
         )
     debated = [row.task for row in rows if row.task.rounds_run]
-    if series := [task.cv for task in debated if task.cv.size]:
-        longest = max(cv.size for cv in series)
-        spread = [np.array([cv[r] for cv in series if cv.size > r]) for r in range(longest)]
-        means = [float(np.nanmean(each)) if (~np.isnan(each)).any() else 0.0 for each in spread]
-        labels = [f"round {r + 1}" for r in range(longest)]
-        to_spread = [address(s="cv")] * longest
-        yield charts.bars("Mean coefficient of variation in each round", means, labels, links=to_spread)
+    if means := _mean_cv([task.cv for task in debated]):
+        labels, to_spread = [f"round {rounds}" for rounds in means], [address(s="cv")] * len(means)
+        yield charts.bars("Mean coefficient of variation in each round", list(means.values()), labels, links=to_spread)
     if debated:
         counted = np.bincount([task.rounds_run for task in debated])[1:].tolist()
         taken = range(1, len(counted) + 1)
@@ -386,6 +383,16 @@ def _pictures(rows: Sequence[Indexed]) -> Iterator[Markup]:
     table = _calibration(rows)
     if len(table) > 1:
         yield charts.reliability("Winner's probability against how often it was right", table)
+
+
+def _mean_cv(series: Sequence[FloatArray]) -> dict[int, float]:
+    """The mean CV by round, counted from 1; a round in which no debate has one is left out.
+
+    series: of each debate one value per round, NaN where it is not defined, as with a single agent.
+    """
+    longest = max((len(cv) for cv in series), default=0)
+    known = {r + 1: [cv[r] for cv in series if len(cv) > r and not np.isnan(cv[r])] for r in range(longest)}
+    return {rounds: float(np.mean(found)) for rounds, found in known.items() if found}
 
 
 def _calibration(rows: Sequence[Indexed]) -> list[tuple[float, float, int]]:

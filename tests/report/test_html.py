@@ -7,15 +7,18 @@ import hashlib
 import html
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from debate import DebateEvaluator
 from debate.errors import ConfigError, InputError
 from debate.meta_evaluation.judged import read_run
+from debate.profiles import Profile, load_profile
 from debate.report import FILTERS, Paragraph, Section, Tabular, write_report
 from debate.report.html import BLOCK
-from tests.report.pages import debated, tasks, unpacked
+from tests.report.pages import debated, evaluated, tasks, unpacked
 
 
 def test_the_same_run_gives_the_same_bytes(tmp_path: Path) -> None:
@@ -160,6 +163,21 @@ def test_rounds_are_those_that_were_debated_and_bars_count_their_tasks(tmp_path:
     head = head_of(tmp_path / "run.html")
     assert f'<a href="#r=2" aria-label="round 2: {12 - sum(settled)}">' in head
     assert '<a href="#r=1" aria-label="round 1: 0">' in head
+
+
+def test_agreement_that_is_not_defined_is_not_drawn(tmp_path: Path) -> None:
+    title = "Mean coefficient of variation"
+    for name, profile in (("several", "general"), ("alone", alone())):
+        evaluator = DebateEvaluator(profile, rounds=2, convergence=None)
+        write_report(evaluated(tmp_path / name, evaluator), tmp_path / f"{name}.html")
+        assert (title in head_of(tmp_path / f"{name}.html")) == (name == "several")
+        assert "Debates by rounds taken" in head_of(tmp_path / f"{name}.html")
+
+
+def alone() -> Profile:
+    """A profile of one agent."""
+    general = load_profile("general")
+    return replace(general, personas=general.personas[:1])
 
 
 def test_a_run_without_labels_has_a_report(tmp_path: Path) -> None:
