@@ -335,10 +335,11 @@
     return make("div", { class: "prompt" }, button, place);
   }
 
-  // The calls of a part of an evaluation; those of a member begin with its place.
+  // The calls of a part of an evaluation; those of a member begin with its place among those that ran beside it, behind
+  // the number of what ran side by side before: a silent round of a balanced debate comes before its two debates.
   function callsOf(path, fits) {
-    const place = path.map((n) => `0.${n}.`).join("");
-    return (calls) => calls.filter((call) => call.call.startsWith(place) && fits(call.about));
+    const isWithin = (parts) => path.every((n, depth) => parts[2 * depth + 1] === String(n));
+    return (calls) => calls.filter((call) => isWithin(call.call.split(".")) && fits(call.about));
   }
 
   const isOfTurn = (turn) => (about) => about.round === turn.round && about.agent === turn.agent && !about.moment;

@@ -95,6 +95,27 @@ def test_prompts_stand_in_the_file_where_it_was_made_with_them(browser: Any, rep
         assert page.title() != "taken"
 
 
+def test_each_turn_has_its_own_prompt_where_a_silent_round_came_before(browser: Any, tmp_path: Path) -> None:
+    run = debated(tmp_path / "run", tasks(1), candidate_order="balanced", settle="agreement=0.9")
+    write_report(run, tmp_path / "r.html", prompts=True)
+    with opened(browser, tmp_path / "r.html") as page:
+        page.goto(f"{(tmp_path / 'r.html').as_uri()}#t=t0")
+        page.wait_for_selector("#detail h2")
+        for each in page.get_by_text("candidates shown in the order", exact=False).all()[-2:]:
+            each.click()
+        members = page.locator("#detail > details:has(section.turn)").all()
+        assert len(members) == 2
+        for n, member in enumerate(members):
+            turn = member.locator("section.turn").nth(1)
+            turn.get_by_role("button", name="Prompt").click()
+            turn.locator(".sent p").first.wait_for()
+            said = turn.locator(".sent > p").all_inner_texts()
+            calls = [text for text in said if text.startswith("call ")]
+            assert [text[: text.index(" to ")].rpartition(".")[0] for text in calls] == [f"call 1.{n}"]
+            assert f"agent {turn.locator('h5').inner_text()}" in calls[0]
+            assert "moment" not in calls[0]
+
+
 def test_the_keyboard_alone_reaches_list_filter_and_debate(browser: Any, report: Path) -> None:
     with opened(browser, report) as page:
         page.get_by_label("Search").focus()
