@@ -10,6 +10,7 @@ from markupsafe import Markup
 
 from debate.cli.render_debate import said_before, stopped
 from debate.evaluation import Evaluation, abstained_cells, plain, subject, why_unscored, worth_of
+from debate.evaluators.debate.settings import CELL_SCALE
 from debate.notebook.html import bar, chip, facts, folded, heat_cell, said, table, tag, text
 from debate.types import FloatArray, Judgment, Scale, Task, Transcript, Turn
 
@@ -156,7 +157,7 @@ def _map(evaluation: Evaluation, j: int, scores: FloatArray, turns: Sequence[Tur
     for k, component in enumerate(evaluation.components[:_MOST_COMPONENTS]):
         why = ["" if turn is None else why_unscored(turn, j, k) or "" for turn in turns]
         found = zip(scores[:, k].tolist(), why, strict=True)
-        drawn = (heat_cell(score, _share(evaluation.scale, score), reason) for score, reason in found)
+        drawn = (heat_cell(score, _share(CELL_SCALE, score), reason) for score, reason in found)
         rows += tag("tr", tag("td", text(component, 40)), *drawn)
     names = (tag("th", text(name, 40)) for name in evaluation.agents)
     head = tag("thead", tag("tr", tag("th", f"candidate {j + 1}"), *names))

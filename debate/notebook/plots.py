@@ -15,6 +15,7 @@ import numpy as np
 from debate.cli.console import escape_controls
 from debate.errors import ConfigError
 from debate.evaluation import Evaluation, leaves
+from debate.evaluators.debate.settings import CELL_SCALE
 from debate.meta_evaluation.judged import Judged, JudgedRun
 from debate.types import FloatArray
 
@@ -88,12 +89,11 @@ def _draw_tensor(figure: Any, debate: Evaluation, member: str) -> None:
     """A heat map for each candidate and component: rounds downward, agents across."""
     tensor = _shown(debate)
     n_candidates, n_components = tensor.shape[2:]
-    high = debate.scale.high if math.isfinite(debate.scale.high) else float(np.nanmax(tensor, initial=1.0))
     axes = figure.subplots(n_candidates, n_components, squeeze=False, sharex=True, sharey=True)
     drawn = None
     for j, k in product(range(n_candidates), range(n_components)):
         each = axes[j, k]
-        drawn = _draw_cells(each, tensor[:, :, j, k], debate.scale.low, high)
+        drawn = _draw_cells(each, tensor[:, :, j, k])
         if j == 0:
             each.set_title(_text(debate.components[k], 20), fontsize=8)
         if k == 0:
@@ -108,8 +108,9 @@ def _draw_tensor(figure: Any, debate: Evaluation, member: str) -> None:
     figure.suptitle(f"{_text(debate.task_id)}{member}{more}" + (f"\nCV by round: {cv}" if cv else ""), fontsize=10)
 
 
-def _draw_cells(axes: Any, scores: FloatArray, low: float, high: float) -> Any:
+def _draw_cells(axes: Any, scores: FloatArray) -> Any:
     """One heat map, (R, I), with its numbers; a cell without a score is gray and has none."""
+    low, high = CELL_SCALE.low, CELL_SCALE.high
     axes.set_facecolor("0.85")
     drawn = axes.imshow(scores, vmin=low, vmax=high, cmap="viridis", aspect="auto")
     for (r, i), score in np.ndenumerate(scores):

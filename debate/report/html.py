@@ -23,6 +23,8 @@ from jinja2 import DictLoader, Environment, StrictUndefined, Template
 from markupsafe import Markup
 
 from debate.errors import ConfigError, InputError
+from debate.evaluation import plain
+from debate.evaluators.debate.settings import CELL_SCALE
 from debate.files import atomic_write, json_text, valid_unicode
 from debate.jobs.sent import Prompts
 from debate.meta_evaluation.judged import JudgedRun
@@ -295,7 +297,8 @@ def _hash(text: str) -> str:
 
 def script_of(*names: str) -> str:
     """The page's own script, made of these files."""
-    return '"use strict";\n(() => {\n' + "\n".join(map(static, names)) + "})();\n"
+    scale = f"  const CELL_SCALE = {json_text(plain(CELL_SCALE))};\n"
+    return '"use strict";\n(() => {\n' + scale + "\n".join(map(static, names)) + "})();\n"
 
 
 def static(name: str) -> str:

@@ -1,6 +1,7 @@
 // What every page of evaluations has: the list, one evaluation, and the address, which says what is shown. Everything that
 // comes from a run reaches the page as text, never as markup.
 //
+// Before it stands CELL_SCALE, the scale of an agent's scores, which that of a candidate's score may differ from.
 // The file that stands behind this one has the data, in functions of its own:
 //   select(of)      the places of the rows to show        record(id)   one evaluation with its task, or null
 //   countText(of)   how many there are                    more()       is called when the end of the list is near
@@ -222,7 +223,7 @@
     const bodies = tensor.map((round, r) => make("tbody", null,
       make("tr", null, make("th", { scope: "rowgroup", colspan: components.length + 1 }, roundName(evaluation, r))),
       round.map((agent, i) => make("tr", null, make("th", { scope: "row" }, evaluation.agents[i]),
-        agent[j].map((value) => make("td", { class: "heat " + heatOf(value, evaluation.scale) }, plain(value)))))));
+        agent[j].map((value) => make("td", { class: "heat " + heatOf(value, CELL_SCALE) }, plain(value)))))));
     const head = make("tr", null, make("th", { scope: "col" }, "agent"), components.map((name) => make("th", { scope: "col" }, name)));
     const scores = folded("Scores by round and agent", make("div", { class: "scroll", tabindex: 0, role: "region",
       "aria-label": `scores of candidate ${j + 1}` }, make("table", { class: "scores" }, make("thead", null, head), bodies)));
@@ -238,7 +239,7 @@
     const body = evaluation.scores.map((_, j) => make("tr", null, make("th", { scope: "row" }, `Candidate ${j + 1}`), components.map((_, k) => {
       const scored = last.map((agent) => agent[j][k]).filter((value) => value !== null);
       const mean = scored.length ? scored.reduce((a, b) => a + b, 0) / scored.length : null;
-      return make("td", { class: "heat " + heatOf(mean, evaluation.scale) }, mean === null ? "-" : numeral(mean, 1));
+      return make("td", { class: "heat " + heatOf(mean, CELL_SCALE) }, mean === null ? "-" : numeral(mean, 1));
     })));
     const head = make("tr", null, make("th", { scope: "col" }, "candidate"), components.map((name) => make("th", { scope: "col" }, name)));
     return [make("h3", null, "Where the last round left them, mean of the agents"), make("div", { class: "scroll", tabindex: 0, role: "region",

@@ -17,7 +17,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import debate
-from debate import Candidate, Evaluation, Evaluations, Failure, Task, Transcript, Turn, ValueEvaluator, VoteEvaluator
+from debate import (
+    Candidate,
+    Evaluation,
+    Evaluations,
+    Failure,
+    Scale,
+    Task,
+    Transcript,
+    Turn,
+    ValueEvaluator,
+    VoteEvaluator,
+)
 from debate.notebook.cards import html_of
 from tests.report.pages import HOSTILE, debated, evaluated
 
@@ -143,6 +154,13 @@ def test_a_card_tells_scores_winner_last_round_and_what_changed() -> None:
     assert [each for each in told if each not in read.text] == []
     assert "truth fine 7 → 9 ▲" in read.text
     assert read.tags.count("details") == 3  # the first round, the debate, details
+
+
+def test_cells_have_the_colors_of_their_own_scale_whatever_the_scores_are_on() -> None:
+    best: dict[str, Any] = {"tensor": np.array([[[[10.0], [0.0]]]]), "transcript": Transcript()}
+    pages = [html_of(evaluation(scale=Scale(0, high), **best)) for high in (10, 30)]
+    colors = [re.findall(r"<td[^>]*background:(rgba[^)]*\))", page) for page in pages]
+    assert colors[0] == colors[1] == ["rgba(13,148,136,0.65)", "rgba(13,148,136,0.08)"]
 
 
 def test_a_tie_is_no_decision_and_a_failure_no_score() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import debate
-from debate import DebateEvaluator, ValueEvaluator
+from debate import DebateEvaluator, Scale, ValueEvaluator
 from debate.errors import ConfigError
 from debate.notebook import plots
 from tests.notebook.test_cards import evaluation
@@ -36,6 +36,12 @@ def test_a_tensor_is_a_heat_map_for_each_candidate_and_component(tmp_path: Path)
         assert np.array_equal(each, found.tensor[:, :, j, 0])
     assert "t fine\nCV by round: 0.40, 0.10" in texts(figure)
     assert figure._repr_png_().startswith(PNG)
+
+
+def test_cells_have_the_colors_of_their_own_scale_whatever_the_scores_are_on() -> None:
+    figure: Any = evaluation(scale=Scale(0, 30)).plot()
+    maps = [image for axes in figure.findobj() for image in getattr(axes, "get_images", list[Any])()]
+    assert {image.get_clim() for image in maps} == {(0.0, 10.0)}
 
 
 def test_a_cell_without_a_score_has_no_number() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager
+from math import ceil, floor
 from pathlib import Path
 from typing import Any
 
@@ -149,6 +150,18 @@ def test_a_debate_is_shown_with_scores_changes_and_labels(browser: Any, report: 
         assert page.locator("#detail .up, #detail .down").count() > 0
         assert all(mark[:2] in ("(+", "(−") for mark in page.locator("#detail .up, #detail .down").all_inner_texts())
         assert page.locator("#detail td.heat").count() > 0
+
+
+def test_cells_have_the_colors_of_their_own_scale_whatever_the_scores_are_on(browser: Any, tmp_path: Path) -> None:
+    evaluator = DebateEvaluator("general", rounds=1, method="mk1")
+    assert evaluator.scale.high > 15
+    write_report(evaluated(tmp_path / "run", evaluator, tasks(1)), tmp_path / "r.html")
+    with opened(browser, tmp_path / "r.html") as page:
+        page.goto(f"{(tmp_path / 'r.html').as_uri()}#t=t0")
+        page.wait_for_selector("#detail h2")
+        for cell in page.locator("#detail td.heat").all():
+            name = cell.get_attribute("class").split()[1]
+            assert name in (f"h{floor(float(cell.inner_text()))}", f"h{ceil(float(cell.inner_text()))}")
 
 
 def test_bars_and_counts_lead_to_the_tasks_that_they_count(browser: Any, report: Path) -> None:
