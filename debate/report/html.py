@@ -170,7 +170,7 @@ def write_report(
         )
         totals = replace(records[0].totals(), accuracy=right_verdicts(run.tasks))
         facts = facts_of(run.identity, totals, records[0], cost)
-        before, after = _page(runs, rows, sections, facts).split(_DETAILS)
+        before, _, after = _page(runs, rows, sections, facts).rpartition(_DETAILS)  # a name above may hold it, too
         out.write(before)
         ids = [row.task.task_id for row in kept]
         texts, searches = _write_blocks(out, records, ids)

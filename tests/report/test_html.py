@@ -180,6 +180,14 @@ def alone() -> Profile:
     return replace(general, personas=general.personas[:1])
 
 
+def test_a_run_named_as_the_place_of_the_debates_has_a_report(tmp_path: Path) -> None:
+    write_report(debated(tmp_path / "DEBATES_STAND_HERE", tasks(2)), tmp_path / "run.html")
+    assert "<h1>DEBATES_STAND_HERE</h1>" in head_of(tmp_path / "run.html")
+    page = (tmp_path / "run.html").read_text(encoding="utf-8")
+    assert [each["task"]["x"] for each in unpacked(page, "b0")] == ["Question 0?", "Question 1?"]
+    assert page.index('<section id="list"') < page.index('id="b0"') < page.index("<script>")
+
+
 def test_a_run_without_labels_has_a_report(tmp_path: Path) -> None:
     bare = [{key: value for key, value in task.items() if key != "metadata"} for task in tasks(3)]
     write_report(debated(tmp_path / "run", bare), tmp_path / "run.html")
