@@ -289,7 +289,7 @@ def _response(answer: Completion, *, is_paid: bool) -> _Attributes:
 
 def _results(evaluation: Evaluation, *, has_contents: bool) -> Generator[_Attributes]:
     """The attributes of each score's event: of each candidate, and of it on each component."""
-    components, means = evaluation.components, evaluation.by_component
+    components, means = evaluation.scored_components, evaluation.by_component
     for j, score in enumerate(evaluation.scores.tolist()):
         about = {"debate.task.id": evaluation.task_id, "debate.candidate": j}
         overall: _Attributes = {**about, "gen_ai.evaluation.name": evaluation.evaluator}
