@@ -232,9 +232,9 @@ def test_groups_are_asked_what_the_whole_task_asks() -> None:
 
 
 def test_candidates_beside_a_task_are_refused_and_so_is_an_evaluator_in_their_place() -> None:
-    task: Any = Task("Which?", texts(20))
+    task, misplaced = Task("Which?", texts(20)), list[Any]([["another"], debates()])
     with Engine(Scripted(Biased(20))) as engine:
-        for beside in (["another"], debates()):
+        for beside in misplaced:
             with pytest.raises(TaskError, match="candidates: must be left out where a task is given"):
                 engine.evaluate_pool(task, beside)
 
