@@ -37,6 +37,18 @@ def captures_content() -> bool:
     return os.environ.get(CAPTURE, "").strip().lower() in _ASKING
 
 
+@contextmanager
+def under_caller(headers: Mapping[str, str]) -> Generator[None]:
+    """Have the spans that are made inside stand under the span of who sent these headers, if they name one."""
+    from opentelemetry import context, propagate
+
+    token = context.attach(propagate.extract(headers))
+    try:
+        yield
+    finally:
+        context.detach(token)
+
+
 class Tracer:
     """Makes the spans and events of one engine, with the providers that are set when it is made.
 
