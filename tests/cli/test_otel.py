@@ -88,6 +88,12 @@ def test_spans_and_scores_arrive_at_the_collector(evalset: Path, collector: Coll
     assert b"2 + 2" not in collector.taken["/v1/traces"]
 
 
+def test_the_control_of_a_run_is_traced_as_the_run_is(evalset: Path, collector: Collector) -> None:
+    done = run(evalset, "--control", "--otel", OTEL_EXPORTER_OTLP_ENDPOINT=collector.url)
+    assert done.returncode == 0, done.stderr
+    assert collector.taken["/v1/traces"].count(b"invoke_workflow debate") == 2
+
+
 def test_without_the_flag_nothing_is_sent(evalset: Path, collector: Collector) -> None:
     done = run(evalset, OTEL_EXPORTER_OTLP_ENDPOINT=collector.url)
     assert done.returncode == 0, done.stderr
