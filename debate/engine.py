@@ -149,6 +149,10 @@ class Engine:
         """
         return self._loop.submit(self._evaluate(task, evaluator, run, False))
 
+    def check_can_wait(self) -> None:
+        """Raise EngineError in the engine's own thread, where waiting for one of its futures would never end."""
+        self._loop.check_can_wait()
+
     def evaluate_batch(
         self,
         tasks: Collection[Task],
@@ -270,6 +274,7 @@ class Engine:
             candidate with the others, has NaN.
 
         Raises:
+            TaskError: for candidates beside a task, which has its own.
             ConfigError: for groups without room beside the anchors; and as `evaluate_batch`.
         """
         return self._loop.run(
@@ -566,7 +571,13 @@ def _check_task(task: object) -> None:
 
 
 def _as_task(x: str | Task, candidates: Iterable[str | Candidate]) -> Task:
-    return x if isinstance(x, Task) else Task(x, candidates)
+    """The task itself, or one of an input and its candidates. Raises TaskError for a task with candidates beside it."""
+    if not isinstance(x, Task):
+        return Task(x, candidates)
+    if isinstance(candidates, Sequence) and not len(candidates):
+        return x
+    hint = "give an evaluator by its name: evaluate_pool(task, evaluator=...)"
+    raise TaskError("must be left out where a task is given, which has its own", field="candidates", hint=hint)
 
 
 def _check_tasks(tasks: object, kind: type[Any]) -> None:

@@ -152,6 +152,11 @@ class Evaluation(Displayed, OmitsEmpty):
         means = [each for each in own if each is not None]
         return np.mean(means, axis=0) if means and len(means) == len(self.members) else None
 
+    @property
+    def scored_components(self) -> tuple[str, ...]:
+        """The components of `by_component`: of a balanced debate those of its members."""
+        return self.components or next((each.components for each in self.members), ())
+
     def feedback(self, j: int, *, scores: bool = True) -> str:
         """What the agents said of candidate `j`, worst component first: a textual gradient (arXiv 2305.03495).
 

@@ -14,6 +14,7 @@ from typing import Any
 from debate.adapters.frameworks import framework
 from debate.adapters.judge import Judge, Judged
 from debate.config.settings import RunSettings
+from debate.dataset.inspect_log import context_of_choices
 from debate.jobs.unrecorded import unrecorded_engine, unrecorded_settings
 from debate.types import Task
 
@@ -32,8 +33,8 @@ def as_scorer(judge: Judge, *, max_characters: int | None = 4000) -> Scoring:
 
     The value is a dict of `overall` and the components, with NaN where one is unscored, which inspect's metrics leave
     out; the judge's rule for missing scores is not asked. The explanation is the feedback. The judges see the sample's
-    input, the output as the candidate, and the target, where there is one, as the reference answer. All samples are
-    judged at once, under asyncio and under trio; a sample that is cancelled cancels its calls.
+    input, its choices as the context, the output as the candidate, and the target as the reference answer. All
+    samples are judged at once, under asyncio and under trio; a sample that is canceled cancels its calls.
 
     Args:
         judge: see `debate.Judge`.
@@ -85,7 +86,8 @@ def _scoring(judge: Callable[[], Judge], max_characters: int | None) -> Scoring:
     async def score(state: Any, target: Any) -> Any:
         its = judge()
         answer = state.output.completion
-        task = Task(state.input_text, [answer], reference=target.text or None)
+        context = context_of_choices([choice.value for choice in getattr(state, "choices", None) or ()])
+        task = Task(state.input_text, [answer], context=context, reference=target.text or None)
         judged = await _awaited(its, task)
         more = {} if (why := judged.why_unscored()) is None else {"reason": "scoring_failed", "metadata": {"why": why}}
         feedback = judged.feedback(0, max_characters)

@@ -142,7 +142,7 @@ class Judged:
 
     @cached_property
     def _names(self) -> tuple[str, ...]:
-        own = self.evaluation.components or next((each.components for each in self.evaluation.members), ())
+        own = self.evaluation.scored_components
         return own if len(own) == len(self._components[0]) else ()
 
 
@@ -232,8 +232,8 @@ class Judge:
     def submit(self, task: Task) -> Future[Judged]:
         """Begin to judge a task, unless an equal one was asked for before, and return its future at once.
 
-        Tasks are equal when all that was given for them is. Each who asked for a task may cancel its future: once all
-        of them have, its calls are cancelled. In asyncio, `await asyncio.wrap_future(judge.submit(task))`.
+        Tasks are equal when all that was given for them is. Each who asked for a task may cancel its future, once:
+        when all of them have, its calls are canceled. In asyncio, `await asyncio.wrap_future(judge.submit(task))`.
 
         Raises:
             TaskError: for what is no task.
@@ -257,8 +257,10 @@ class Judge:
         """Judge all tasks side by side and wait for them; what they came to, in their order.
 
         Interrupted, and when one of them ends in an exception, it cancels those that are under way. Raises as the
-        engine's `evaluate_batch` does.
+        engine's `evaluate_batch` does: an EngineError in the engine's own thread, such as in a display, an async script
+        and the callback of a future, where it would wait for itself.
         """
+        self.engine.check_can_wait()
         futures: list[Future[Judged]] = []
         try:
             for task in tasks:
@@ -305,11 +307,12 @@ class Judge:
     def _finish(self, task: Task, shared: _Shared, work: Future[Evaluation]) -> None:
         """Pass on what the engine came to, and keep an evaluation that somebody still waits for."""
         error = None if work.cancelled() else work.exception()
+        is_awaited = shared.set_running_or_notify_cancel()  # it cannot be canceled from here on
         with self._lock:
-            is_wanted = self._forget_locked(task, shared)
+            is_wanted = self._forget_locked(task, shared) and is_awaited
             if is_wanted and error is None and not work.cancelled():
                 self._keep(task, shared)
-        if not shared.set_running_or_notify_cancel():
+        if not is_awaited:
             return
         if error is not None:
             shared.set_exception(error)
@@ -342,10 +345,9 @@ def waited(futures: Sequence[Future[T]]) -> list[T]:
     It waits at a queue, not for the futures: an interrupt can leave a future's lock taken.
     """
     ended: SimpleQueue[Future[T]] = SimpleQueue()
-    pending = [future for future in futures if not future.done()]
-    for future in pending:
-        future.add_done_callback(ended.put)
-    for _ in pending:
+    for future in futures:
+        future.add_done_callback(ended.put)  # at once for one that is done
+    for _ in futures:
         if (first := ended.get()).cancelled() or first.exception() is not None:
             break
     else:

@@ -38,8 +38,8 @@ def group_reward(
     Args:
         judge: rewards of the kind `scores` are on its scale.
         kind: `scores`; `ranks`, from 1 for the best to 0 for the worst of the group, the same for those that tie; or
-            `probabilities`, the softmax of the scores, which sum to 1 in a group. Ranks and probabilities compare: a
-            completion that is alone in its group has None.
+            `probabilities`, the softmax of the scores, which sum to 1 over the different completions of a group. Ranks
+            and probabilities compare: a completion that is alone in its group has None.
         component: rewards are the scores on this component, such as one function for each component under TRL's
             `multi_objective_aggregation="normalize_then_sum"`. Several functions of one judge pay for one debate.
         reference: name of the column that holds the answer known to be right.
@@ -75,7 +75,12 @@ def _references(column: str | None, columns: dict[str, Any], n: int) -> list[str
     if column not in columns:
         hint = f"the data set has {', '.join(map(repr, columns)) or 'no columns'}"
         raise ConfigError(f"there is no column {column!r}", field="reference", hint=hint)
-    return [None if value is None else as_text(value) for value in columns[column]]
+    given = columns[column]
+    if len(given) != n:
+        raise ConfigError(
+            f"the column {column!r} must be as long as the prompts, {n}, got {len(given)}", field="reference"
+        )
+    return [None if value is None else as_text(value) for value in given]
 
 
 def _rows(prompts: Sequence[Any], known: Sequence[str | None], completions: Sequence[Any]) -> list[_Row]:

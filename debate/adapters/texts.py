@@ -8,7 +8,12 @@ from typing import Any
 
 
 def as_text(value: object) -> str:
-    """A text as it is, and any other value as JSON; what JSON does not know is shown as Python shows it."""
+    """A text as it is, any other value as JSON, and an empty text for None.
+
+    What JSON does not know is shown as Python shows it.
+    """
+    if value is None:
+        return ""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 

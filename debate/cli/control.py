@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from debate.cli.flags import settings_flags
+from debate.cli.otel import OTEL, exporting
 
 _TRUST = "Import the modules and use the servers that the folder names, without asking."
 _LABELS = "File of labels by task_id, in the place of those in the tasks' metadata."
@@ -20,6 +21,7 @@ def control(
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Ask again for what failed.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
     trust: Annotated[bool, typer.Option("--trust", help=_TRUST)] = False,
+    otel: Annotated[bool, typer.Option("--otel", help=OTEL)] = False,
     **flags: Any,
 ) -> None:
     """Make the control of a run with an equal budget: the same agents take as many turns, and nobody hears anybody.
@@ -39,6 +41,7 @@ def control(
     run, settings = asked.settings_of(RunDirectory.existing(folder), flags)
     judged = read_run(folder, labels)  # labels with a fault are refused before a model is asked
     opened = Opened.of(settings, folder, asked)
-    code = make_control(run, opened, opened.model, retry_failed=retry_failed)
+    with exporting(otel):
+        code = make_control(run, opened, opened.model, retry_failed=retry_failed, otel=otel)
     print_figures(judged, as_json=json)
     raise typer.Exit(code)

@@ -85,7 +85,7 @@ def execute(
         print_summary(where, totals, progress)
         if not control:
             return _exit_code(totals)
-        code = make_control(where, replace(opened, backends=backends))
+        code = make_control(where, replace(opened, backends=backends), otel=otel)
         print_figures(read_run(where.path))
         return max(code, _exit_code(totals))
 
@@ -104,10 +104,13 @@ def require_vllm(settings: RunSettings) -> None:
         raise ConfigError(f"{settings.backend} needs vLLM, which is not installed", field="backend", hint=hint)
 
 
-def make_control(run: RunDirectory, opened: Opened, model: str = "", *, retry_failed: bool = False) -> int:
+def make_control(
+    run: RunDirectory, opened: Opened, model: str = "", *, retry_failed: bool = False, otel: bool = False
+) -> int:
     """Make or continue the control of a run, and return the exit code.
 
     model: its name, where it is still to be loaded.
+    otel: make traces, where the caller sends them out.
     """
     from debate.jobs.control import control_job
 
@@ -115,7 +118,7 @@ def make_control(run: RunDirectory, opened: Opened, model: str = "", *, retry_fa
     job, left = control_job(run, opened.evaluator, opened.backends, opened.settings, retry_failed=retry_failed)
     if left:
         say(f"{left:,} tasks have no debate yet: `debate control {run.path}` again covers them later", err=True)
-    done = _work(job, opened.backends, f"debate control {run.path}", model)
+    done = _work(replace(job, tracing=otel), opened.backends, f"debate control {run.path}", model)
     return INTERRUPTED if done is None else _exit_code(done[1])
 
 

@@ -14,6 +14,7 @@ import typer
 
 from debate.cli.console import say
 from debate.cli.flags import settings_flags
+from debate.cli.otel import OTEL, exporting
 from debate.cli.serve import OF_RUNS
 
 
@@ -22,6 +23,7 @@ def mcp(
     config: Annotated[
         Path | None, typer.Option(help="YAML file of settings; flags override it.", rich_help_panel="Run")
     ] = None,
+    otel: Annotated[bool, typer.Option("--otel", help=OTEL, rich_help_panel="Run")] = False,
     **flags: Any,
 ) -> None:
     """Give agents the tool `judge_candidates`, by the Model Context Protocol over stdin and stdout.
@@ -36,10 +38,10 @@ def mcp(
     from debate.adapters.mcp import own_streams
 
     with own_streams() as streams, suppress(KeyboardInterrupt):
-        _serve(config, flags, streams)
+        _serve(config, flags, streams, is_traced=otel)
 
 
-def _serve(config: Path | None, flags: dict[str, Any], streams: tuple[Any, Any]) -> None:
+def _serve(config: Path | None, flags: dict[str, Any], streams: tuple[Any, Any], *, is_traced: bool) -> None:
     """Answer until stdin ends. Raises KeyboardInterrupt for a signal that ends it."""
     from debate.adapters.judge import Judge
     from debate.adapters.mcp import Rounds, serve_stdio
@@ -51,7 +53,8 @@ def _serve(config: Path | None, flags: dict[str, Any], streams: tuple[Any, Any])
     evaluator = settings.make_evaluator()
     signal.signal(signal.SIGTERM, as_interrupt)
     backends = settings.open_backends(evaluator)
-    with unrecorded_engine(settings, backends, partial(say, err=True), on_turn=rounds.tell) as engine:
+    about = (settings, backends, partial(say, err=True))
+    with exporting(is_traced), unrecorded_engine(*about, on_turn=rounds.tell, is_traced=is_traced) as engine:
         # Without a memo: an agent that asks again after a failure is judged anew.
         asyncio.run(_until_told(serve_stdio(Judge(engine, evaluator, memo=0), streams, rounds)))
 

@@ -12,6 +12,7 @@ import typer
 
 from debate.cli.console import say
 from debate.cli.flags import settings_flags
+from debate.cli.otel import OTEL, exporting
 from debate.errors import ConfigError
 
 OF_RUNS = (
@@ -36,6 +37,7 @@ def serve(
             rich_help_panel="Server",
         ),
     ] = None,
+    otel: Annotated[bool, typer.Option("--otel", help=OTEL, rich_help_panel="Server")] = False,
     **flags: Any,
 ) -> None:
     """Evaluate tasks that come as JSON over HTTP, all of them in the batch of one engine.
@@ -68,9 +70,11 @@ def serve(
     evaluator = settings.make_evaluator()
     steps = evaluator if config is not None or "evaluator" in flags else make_evaluator("step", {})
     signal.signal(signal.SIGTERM, as_interrupt)
-    with unrecorded_engine(settings, settings.open_backends(evaluator), partial(say, err=True)) as engine:
+    about = (settings, settings.open_backends(evaluator), partial(say, err=True))
+    with exporting(otel), unrecorded_engine(*about, is_traced=otel) as engine:
         engine.check(evaluator, steps)
-        app = create_app(valued_by(engine, steps), Served(engine, evaluator), token=token, host=host, limits=settings)
+        valued, served = valued_by(engine, steps), Served(engine, evaluator)
+        app = create_app(valued, served, token=token, host=host, limits=settings, is_traced=otel)
         import uvicorn
 
         say("loading the model", err=True)

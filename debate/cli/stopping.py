@@ -71,18 +71,23 @@ def _write(found: Stopping | None, chosen: SettleChoice | None, run: JudgedRun, 
     from debate.cli.console import say
 
     settings: dict[str, object] = {}
-    if (
-        found is not None
-        and found.cheapest is not None
-        and found.cheapest is not found.recorded
-        and found.cheapest.agents == found.recorded.agents
-    ):
-        settings["stop_rule"] = found.cheapest.rule
-    if chosen is not None and chosen.rule is not None:
-        settings["settle"] = chosen.rule
+    refused: list[str] = []
+    if found is not None and found.cheapest is not None:
+        if found.cheapest is found.recorded:
+            refused.append("the run's own rule is the one that is recommended")
+        elif found.cheapest.agents != found.recorded.agents:
+            refused.append("a smaller panel is recommended, which takes a profile with fewer agents")
+        else:
+            settings["stop_rule"] = found.cheapest.rule
+    elif found is not None:
+        refused.append("no rule is recommended")
+    if chosen is not None:
+        if chosen.rule is None:
+            refused.append("no threshold can be promised")
+        else:
+            settings["settle"] = chosen.rule
     if not settings:
-        why = "no threshold can be promised" if found is None else "the run's own rule is the one that is recommended"
-        say(f"Nothing is written: {why}.", err=True)
+        say(f"Nothing is written: {' and '.join(refused)}.", err=True)
         return
     n = len(run.tasks) if found is None else found.tasks
     write_settings(settings, run, out, f"chosen on {n} tasks", force=force)

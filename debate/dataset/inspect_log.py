@@ -37,8 +37,9 @@ def inspect_log(first: Iterator[Record], files: Sequence[RecordFile]) -> Iterato
             _check_same(each, record)
         candidates = [_candidate(each) for each in outputs]
         metadata = _metadata(record) | _scores(outputs)
+        context = context_of_choices(record.texts("choices") if record.data.get("choices") else [])
         yield located_task(
-            record, _asked(record), candidates, name, metadata, _choices(record), _target(record), under="metadata"
+            record, _asked(record), candidates, name, metadata, context, _target(record), under="metadata"
         )
     for epochs in others.left_over():
         epochs[0].refuse("is a sample that the first log does not hold", "id")
@@ -113,11 +114,10 @@ def _told(error: Any) -> str:
     return f"{text}"[:200]
 
 
-def _choices(record: Record) -> list[str]:
-    if not record.data.get("choices"):
-        return []
-    lines = [f"{chr(ord('A') + n)}) {text}" for n, text in enumerate(record.texts("choices"))]
-    return ["\n".join(["Choices:", *lines])]
+def context_of_choices(choices: Sequence[str]) -> list[str]:
+    """What judges see of the choices that a sample offers, as the context of a task; nothing without any."""
+    lines = [f"{chr(ord('A') + n)}) {text}" for n, text in enumerate(choices)]
+    return ["\n".join(["Choices:", *lines])] if lines else []
 
 
 def _target(record: Record) -> str | None:

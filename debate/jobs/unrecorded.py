@@ -38,6 +38,7 @@ def unrecorded_engine(
     *,
     on_turn: TurnObserver | None = None,
     budget: Budget | None = None,
+    is_traced: bool = False,
 ) -> Generator[Engine]:
     """An engine over the backends, not yet started, that is closed at the end; its memory with it.
 
@@ -47,6 +48,7 @@ def unrecorded_engine(
         note: is told what a user should know, of a memory that holds nothing.
         on_turn: is told of every turn.
         budget: what all that is evaluated may use; None is no limit.
+        is_traced: whether it makes spans of OpenTelemetry.
 
     Raises:
         ConfigError, StoreError: for a memory that cannot be used.
@@ -61,6 +63,7 @@ def unrecorded_engine(
             on_turn=on_turn,
             budget=budget,
             task_seconds=settings.task_seconds,
+            tracing=is_traced,
         ) as engine,
     ):
         yield engine

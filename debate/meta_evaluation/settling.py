@@ -21,7 +21,7 @@ from debate.meta_evaluation.aggregation import Aggregation, choice_of
 from debate.meta_evaluation.judged import Judged, JudgedRun
 from debate.meta_evaluation.people import decided, right_choices
 from debate.statistics import Accuracy, Estimate, SelectiveThreshold, selective_threshold, wilson
-from debate.types import FloatArray, SilentReadout, Usage
+from debate.types import UNSPOKEN, FloatArray, SilentReadout, Usage
 
 Reference = Literal["labels", "debates"]
 """What the choice of a silent round is held to."""
@@ -70,8 +70,8 @@ def settling_figures(run: JudgedRun) -> SettlingFigures | None:
     rule = run.identity.get("evaluator", {}).get("aggregation", {}).get("settle")
     if not rule:
         return None
-    settled = [task for task in run.tasks if task.stop_reason == "settled"]
-    debated = [task for task in run.tasks if task.stop_reason != "settled"]
+    settled = [task for task in run.tasks if task.stop_reason in UNSPOKEN]
+    debated = [task for task in run.tasks if task.stop_reason not in UNSPOKEN]
     return SettlingFigures(rule, wilson(len(settled), len(run.tasks)), _part(settled), _part(debated))
 
 
@@ -132,7 +132,7 @@ def choose_settling(
     reference: Reference = "labels" if any(decided(each.task) for each in rounds) else "debates"
     sure = np.array([each.measured[measure] for each in rounds])  # (n,)
     wrong = np.array([_is_wrong(each, reference) for each in rounds])  # (n,); NaN without a reference
-    known = ~np.isnan(wrong)
+    known = ~np.isnan(wrong) & ~(sure <= 0)  # thresholds are above 0
     found = selective_threshold(sure[known], wrong[known], error, confidence)
     if found.reason is not None:
         return SettleChoice(measure, reference, found, len(rounds), 0, None)
@@ -189,6 +189,7 @@ def _is_wrong(silent: SilentRound, reference: Reference) -> float:
     if reference == "labels":
         best = decided(silent.task)
         return math.nan if not best else float(verdict(silent.choice, best) != "right")
-    if silent.task.stop_reason == "settled" or not silent.task.choice:
+    chosen = silent.task.choice
+    if silent.task.stop_reason in UNSPOKEN or len(chosen) in (0, len(silent.task.scores)):
         return math.nan
-    return float(set(silent.choice) != set(silent.task.choice))
+    return float(set(silent.choice) != set(chosen))

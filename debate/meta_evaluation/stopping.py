@@ -25,7 +25,7 @@ from debate.meta_evaluation.judged import Judged, JudgedRun
 from debate.statistics import Mean, paired_difference, share
 from debate.stop_rules import Rounds, StopRule
 from debate.store.queries import Decoded
-from debate.types import FloatArray
+from debate.types import UNSPOKEN, FloatArray
 
 WITHIN = 0.01
 """How far the recommended rule may be behind the best."""
@@ -226,7 +226,7 @@ def replays_of(run: JudgedRun, aggregation: Aggregation) -> Iterator[Replay]:
 
 def is_debated(task: Judged) -> bool:
     """Whether the task has turns, rather than a silent round alone or nothing."""
-    return all(each.tensor is not None and each.stop_reason != "settled" for each in debates_of(task))
+    return all(each.tensor is not None and each.stop_reason not in UNSPOKEN for each in debates_of(task))
 
 
 def decoded_per_turn(task: Judged, calls: Sequence[Decoded]) -> list[FloatArray]:

@@ -72,6 +72,11 @@ class LoopThread:
         """Whether the caller runs in this thread."""
         return threading.get_ident() == self._thread.ident
 
+    def check_can_wait(self) -> None:
+        """Raise EngineError in this very thread, which would wait for itself."""
+        if self.is_current:
+            raise EngineError("the engine was called from its own thread, which would wait for itself", hint=_INSIDE)
+
     @property
     def is_foreign(self) -> bool:
         """Whether the process was forked since this was made."""
@@ -231,10 +236,8 @@ class LoopThread:
         try:
             if self.is_foreign:
                 raise EngineError("the engine was used before the process was forked", hint=_FORKED)
-            if is_blocking and self.is_current:
-                raise EngineError(
-                    "the engine was called from its own thread, which would wait for itself", hint=_INSIDE
-                )
+            if is_blocking:
+                self.check_can_wait()
             with self._lock:
                 if self._is_closed:
                     raise EngineError("the engine was closed")

@@ -66,8 +66,7 @@ class Pool:
     def _part(self, name: str, members: Sequence[int]) -> Task:
         whole = self.task
         metadata = {key: value for key, value in whole.metadata.items() if key != "best"}
-        candidates = [whole.candidates[j] for j in members]
-        return Task(whole.x, candidates, f"{whole.id}/{name}", whole.context, metadata, whole.reference)
+        return whole.with_candidates([whole.candidates[j] for j in members], metadata, id=f"{whole.id}/{name}")
 
     @property
     def screened(self) -> frozenset[str]:

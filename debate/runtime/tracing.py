@@ -37,6 +37,18 @@ def captures_content() -> bool:
     return os.environ.get(CAPTURE, "").strip().lower() in _ASKING
 
 
+@contextmanager
+def under_caller(headers: Mapping[str, str]) -> Generator[None]:
+    """Have the spans that are made inside stand under the span of who sent these headers, if they name one."""
+    from opentelemetry import context, propagate
+
+    token = context.attach(propagate.extract(headers))
+    try:
+        yield
+    finally:
+        context.detach(token)
+
+
 class Tracer:
     """Makes the spans and events of one engine, with the providers that are set when it is made.
 
@@ -289,7 +301,7 @@ def _response(answer: Completion, *, is_paid: bool) -> _Attributes:
 
 def _results(evaluation: Evaluation, *, has_contents: bool) -> Generator[_Attributes]:
     """The attributes of each score's event: of each candidate, and of it on each component."""
-    components, means = evaluation.components, evaluation.by_component
+    components, means = evaluation.scored_components, evaluation.by_component
     for j, score in enumerate(evaluation.scores.tolist()):
         about = {"debate.task.id": evaluation.task_id, "debate.candidate": j}
         overall: _Attributes = {**about, "gen_ai.evaluation.name": evaluation.evaluator}

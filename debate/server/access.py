@@ -44,7 +44,7 @@ class Access:
         if (
             asks_token
             and self.token is not None
-            and not secrets.compare_digest(given.encode(), f"Bearer {self.token}".encode())
+            and not secrets.compare_digest(given.encode("latin-1", "replace"), f"Bearer {self.token}".encode())
         ):
             return 401, {"error": "Unauthorized"}
         return None

@@ -15,12 +15,14 @@ import asyncio
 import json
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from debate.config.settings import ServerLimits
 from debate.errors import ConfigError, DebateError
 from debate.evaluation import Evaluation
 from debate.files import json_text
+from debate.runtime.tracing import under_caller
 from debate.server.access import Access
 from debate.server.evaluations import Refused, Served
 from debate.server.forward import Value, forward
@@ -67,6 +69,7 @@ def create_app(
     token: str | None = None,
     host: str = "127.0.0.1",
     limits: ServerLimits | None = None,
+    is_traced: bool = False,
 ) -> FastAPI:
     """The application. A client that leaves cancels its evaluations.
 
@@ -77,6 +80,7 @@ def create_app(
             the addresses is shown without it.
         host: what the server listens on; see `Access`.
         limits: None takes the defaults.
+        is_traced: whether the engine's spans stand under the span that a request names as its `traceparent`.
 
     Raises:
         ConfigError: when FastAPI is not installed.
@@ -88,7 +92,7 @@ def create_app(
         hint = "pip install 'debate-eval[serve]'"
         raise ConfigError("FastAPI is not installed", field="serve", hint=hint) from None
     app, bounds = FastAPI(title="debate", docs_url=None, redoc_url=None, openapi_url=None), limits or ServerLimits()
-    app.add_middleware(_Guarded, access=Access(host, token))
+    app.add_middleware(_Guarded, access=Access(host, token), is_traced=is_traced)
     for kind in (HTTPException, Refused, _Unanswered, DebateError):
         app.add_exception_handler(kind, _refusal)
     app.add_route("/", _status, methods=["GET"])
@@ -194,9 +198,10 @@ class _Lines:
 class _Guarded:
     """Asks who is there before anything else, and puts the headers of every answer on it."""
 
-    def __init__(self, app: Any, access: Access) -> None:
+    def __init__(self, app: Any, access: Access, is_traced: bool) -> None:
         self._app = app
         self._access = access
+        self._is_traced = is_traced
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, by ASGI."""
@@ -210,9 +215,11 @@ class _Guarded:
                 message = {**message, "headers": [*message["headers"], *more]}
             await send(message)
 
-        refused = self._access.refusal(Headers(scope=scope), asks_token=scope["path"] not in _OPEN)
+        headers = Headers(scope=scope)
+        refused = self._access.refusal(headers, asks_token=scope["path"] not in _OPEN)
         answer = self._app if refused is None else _answer(refused[1], refused[0], _challenge(refused[0]))
-        await answer(scope, receive, with_headers)
+        with under_caller(headers) if self._is_traced else nullcontext():
+            await answer(scope, receive, with_headers)
 
 
 def _challenge(status: int) -> dict[str, str]:

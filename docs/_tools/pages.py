@@ -176,7 +176,7 @@ def option_row(option: Any) -> tuple[str, ...]:
         text += f" Default: {shown(option.default)}."
     if getattr(option, "multiple", False) and "epeatable" not in text:
         text += " Repeatable."
-    return code(name), "" if is_argument else cell(value_of(option)), text
+    return code(cell(name)), "" if is_argument else cell(value_of(option)), text
 
 
 def has_default(option: Any) -> bool:

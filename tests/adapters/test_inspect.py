@@ -90,6 +90,27 @@ def test_of_200_samples_at_once_what_is_unscored_is_left_out(
     assert "was not scored" in scores["a riddle"].explanation
 
 
+def test_judges_see_the_choices_of_a_sample_in_a_task_and_in_a_log_that_was_written(tmp_path: Path) -> None:
+    from debate.adapters.inspect import as_scorer
+
+    shown: list[str] = []
+
+    def script(call: Call) -> str:
+        shown.append(call.messages[-1]["content"])
+        return ByAnswer().answer(call)
+
+    sample = inspect_dataset.Sample(input="2 + 2?", choices=["three", "four"], target="B", metadata={"answer": "8"})
+    with Engine(Scripted(script)) as engine:
+        scorer = as_scorer(Judge(engine, debates(retries=0, rounds=1)))
+        task = inspect_ai.Task(dataset=[sample], solver=answers(), scorer=scorer)
+        [log] = inspect_ai.eval(task, model="mockllm/model", log_dir=str(tmp_path), display="none")
+        in_task = len(shown)
+        inspect_ai.score(log, scorer, display="none")
+    assert in_task > 0
+    assert len(shown) == in_task, "an equal sample is judged once"
+    assert all("A) three\nB) four" in text for text in shown)
+
+
 @pytest.mark.parametrize("loop", ["asyncio", "trio"])
 def test_a_sample_that_is_cancelled_cancels_its_calls(loop: str) -> None:
     from debate.adapters.inspect import as_scorer

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from concurrent.futures import CancelledError, Future, wait
 from dataclasses import replace
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from debate import Budget, CallbackEvaluator, Engine, Judge, Scale, Task
-from debate.adapters.judge import Judged, cut
+from debate.adapters.judge import Judged, cut, waited
 from debate.backends import Call, Scripted
 from debate.errors import (
     BackendUnavailableError,
@@ -327,6 +328,23 @@ def test_cancelling_what_awaits_it_in_asyncio_cancels_its_calls() -> None:
         assert stalling.cancelled.wait(30)
 
 
+def test_what_is_canceled_in_the_moment_of_its_end_is_asked_anew() -> None:
+    class Judging(Judge):
+        def _keep(self, task: Task, shared: Any) -> None:
+            ends.append(shared)
+            threading.Thread(target=lambda: canceled.put(shared.cancel())).start()
+            super()._keep(task, shared)
+
+    ends: list[Any] = []
+    canceled: SimpleQueue[bool] = SimpleQueue()
+    with Engine(Scripted(one)) as engine:
+        judge = Judging(engine, asks(1))
+        assert judge.submit(tasks(1)[0]).result(30).score() == 0.505
+        assert canceled.get(timeout=30) is False
+        assert judge.score(tasks(1)[0]) == 0.505
+    assert len(ends) == 1
+
+
 def test_closing_a_judge_cancels_what_is_under_way_and_the_engine_goes_on() -> None:
     stalling = Stalling()
     with Engine({"slow": Scripted(stalling.answer), "quick": Scripted(one)}) as engine:
@@ -379,6 +397,29 @@ def test_an_exception_of_one_of_many_cancels_the_others() -> None:
         with pytest.raises(BudgetExceededError):
             judge.many([tasks(1)[0], *(Task(f"x {n}", ["a"]) for n in range(20))])
         assert stalling.cancelled.wait(30)
+
+
+def test_one_that_has_failed_already_ends_the_wait_for_the_others() -> None:
+    failed, endless = Future[str](), Future[str]()
+    failed.set_exception(BudgetExceededError("nothing is left"))
+    with pytest.raises(BudgetExceededError):
+        waited([endless, failed])
+
+
+def test_waiting_in_the_thread_of_the_engine_is_an_error_and_not_the_end_of_it() -> None:
+    found: SimpleQueue[Any] = SimpleQueue()
+
+    def wait_for_another(_: Future[Judged]) -> None:
+        try:
+            found.put(judge.score(Task("x", ["b"])))
+        except EngineError as error:
+            found.put(error)
+
+    with Engine(Scripted(one)) as engine:
+        judge = Judge(engine, asks(1))
+        judge.submit(tasks(1)[0]).add_done_callback(wait_for_another)
+        assert "its own thread" in str(found.get(timeout=30))
+        assert judge.score(Task("x", ["c"])) == 0.505
 
 
 def test_tasks_that_raise_while_they_are_read_cancel_those_before() -> None:

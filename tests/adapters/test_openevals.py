@@ -11,8 +11,9 @@ import pytest
 
 from debate import Engine, Judge
 from debate.adapters.openevals import as_evaluator
-from debate.backends import Scripted
+from debate.backends import Call, Scripted
 from debate.errors import UnscoredError
+from debate.testing import reply_for
 from tests.adapters.by_answer import ByAnswer
 from tests.required import required_framework
 from tests.small_flows import debates
@@ -33,6 +34,19 @@ def test_it_takes_texts_and_mappings_and_returns_key_score_and_comment(judge: Ju
     assert (found["key"], found["score"]) == ("debate", pytest.approx(0.8))
     assert len(found["comment"]) <= 60
     assert evaluate(inputs="2 + 2?", outputs="8")["score"] == pytest.approx(0.8)
+
+
+def test_an_output_that_is_missing_is_judged_as_an_empty_answer() -> None:
+    shown: list[str] = []
+
+    def script(call: Call) -> str:
+        shown.append(str(call.prompt))
+        return reply_for(call)
+
+    with Engine(Scripted(script)) as engine:
+        as_evaluator(Judge(engine, debates(rounds=1)))("2 + 2?", None)
+    assert shown
+    assert not any("null" in prompt for prompt in shown)
 
 
 def test_a_missing_score_follows_the_rule_of_the_judge(judge: Judge) -> None:

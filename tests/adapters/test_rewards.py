@@ -89,6 +89,8 @@ def test_what_does_not_fit_is_refused(judge: Judge) -> None:
         group_reward(judge)(["p", "q"], ["2"], None)
     with pytest.raises(ConfigError, match="reference: there is no column 'solution'"):
         group_reward(judge, reference="solution")(["p"], ["2"], None, answer=["4"])
+    with pytest.raises(ConfigError, match="the column 'answer' must be as long as the prompts, 2, got 1"):
+        group_reward(judge, reference="answer")(["p", "q"], ["2", "3"], None, answer=["4"])
     with pytest.raises(ConfigError, match="the evaluator has no component 'beauty'"):
         group_reward(judge, component="beauty")(["p"], ["2"], None)
     with pytest.raises(ConfigError, match="component: goes with the kind `scores` alone"):

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
+import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+import time
+import urllib.request
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -83,6 +88,12 @@ def test_spans_and_scores_arrive_at_the_collector(evalset: Path, collector: Coll
     assert b"2 + 2" not in collector.taken["/v1/traces"]
 
 
+def test_the_control_of_a_run_is_traced_as_the_run_is(evalset: Path, collector: Collector) -> None:
+    done = run(evalset, "--control", "--otel", OTEL_EXPORTER_OTLP_ENDPOINT=collector.url)
+    assert done.returncode == 0, done.stderr
+    assert collector.taken["/v1/traces"].count(b"invoke_workflow debate") == 2
+
+
 def test_without_the_flag_nothing_is_sent(evalset: Path, collector: Collector) -> None:
     done = run(evalset, OTEL_EXPORTER_OTLP_ENDPOINT=collector.url)
     assert done.returncode == 0, done.stderr
@@ -93,3 +104,43 @@ def test_an_unknown_exporter_is_refused_before_anything_runs(evalset: Path) -> N
     done = run(evalset, "--otel", OTEL_TRACES_EXPORTER="jaeger")
     assert done.returncode == 2
     assert "OTEL_TRACES_EXPORTER must be otlp, console or none, got 'jaeger'" in done.stderr
+
+
+TRACE = "0af7651916cd43dd8448eb211c80319c"
+
+
+@pytest.mark.parametrize("of_caller", [True, False])
+def test_spans_of_a_request_to_a_server_are_in_the_trace_of_its_sender(collector: Collector, of_caller: bool) -> None:
+    required_module("fastapi")
+    with serving("--backend", "debate.testing:reply_for", "--rounds", "1", "--otel", to=collector) as url:
+        request = urllib.request.Request(f"{url}/evaluate", b'{"x": "2 + 2?", "candidates": ["4", "5"]}')
+        if of_caller:
+            request.add_header("traceparent", f"00-{TRACE}-b7ad6b7169203331-01")
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            assert json.load(answer)["status"] == "ok"
+    assert b"invoke_workflow debate" in collector.taken["/v1/traces"]
+    assert (bytes.fromhex(TRACE) in collector.taken["/v1/traces"]) == of_caller
+
+
+@contextmanager
+def serving(*flags: str, to: Collector) -> Generator[str]:
+    """The address of `debate serve`, whose traces go to a collector; ended as by Ctrl-C."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "debate", "serve", *flags, "--port", str(port)]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("OTEL_")}
+    environment["OTEL_EXPORTER_OTLP_ENDPOINT"] = to.url
+    with subprocess.Popen(command, env=environment) as process:
+        try:
+            deadline = time.monotonic() + 60
+            while time.monotonic() < deadline and process.poll() is None:
+                with socket.socket() as trying:
+                    if trying.connect_ex(("127.0.0.1", port)) == 0:
+                        break
+                time.sleep(0.1)
+            yield f"http://127.0.0.1:{port}"
+            process.terminate()
+            process.wait(30)
+        finally:
+            process.kill()

@@ -10,13 +10,15 @@ import pytest
 from debate import DebateEvaluator
 from debate.backends import Call, Scripted
 from debate.errors import InputError
+from debate.flow import Completion
 from debate.jobs.run_directory import RunDirectory
 from debate.meta_evaluation.aggregation import Aggregation
 from debate.meta_evaluation.judged import JudgedRun, read_run
 from debate.meta_evaluation.settling import choose_settling, settling_figures, silent_rounds
 from debate.meta_evaluation.stopping import try_rules
 from debate.meta_evaluation.trust import agree
-from debate.testing import Recorder
+from debate.scoring.distributions import distribution_of
+from debate.testing import Recorder, reply_for
 from tests.meta_evaluation.silent_judge import DOUBT, judge, silent_run, tasks
 from tests.meta_evaluation.small_runs import scripted_run
 from tests.small_flows import debates
@@ -60,6 +62,33 @@ def test_without_labels_a_silent_choice_is_held_to_what_the_debates_chose(tmp_pa
     assert debated > 20
     assert chosen.rule is None
     assert "wrong too often" in str(chosen.found.reason)
+
+
+def test_without_labels_a_task_in_which_nothing_can_be_chosen_wrongly_is_no_evidence(tmp_path: Path) -> None:
+    one = [{"id": f"t{1000 + k}", "x": f"{k}?", "candidates": ["good"]} for k in range(1, 100)]
+    run = silent_run(tmp_path, [*one, *tasks(5, is_labeled=False)], debates(**OPEN))
+    chosen = choose_settling(run, 0.1)
+    assert chosen.rule is None
+    assert chosen.found.n <= 5
+
+
+def test_a_threshold_of_nothing_is_never_chosen(tmp_path: Path) -> None:
+    def divided(call: Call) -> Any:
+        """Each agent has another candidate of its own as the best, and the third is second to both."""
+        if call.info.get("moment") is None:
+            return reply_for(call)
+        assert call.read_out is not None
+        order = list(call.info["labels"].values())
+        own = 0 if call.info["agent"] == "Critic" else 1
+        labels = ["9" if j == own else "8" if j == 2 else "1" for j in order]
+        each = len(call.read_out.continuations) // len(order)
+        return Completion("", distributions=tuple(distribution_of({x: 1.0}) for x in labels for _ in range(each)))
+
+    given = [{"id": f"t{k}", "x": f"{k}?", "candidates": ["a", "b", "c"], "best": 2} for k in range(100)]
+    run = silent_run(tmp_path, given, debates(**OPEN), divided)
+    chosen = choose_settling(run, 0.05, "agreement")
+    assert {each.measured["agreement"] for each in silent_rounds(run)} == {0.0}
+    assert chosen.rule is None
 
 
 def test_a_stricter_promise_that_the_tasks_cannot_show_is_not_made(recorded: JudgedRun) -> None:

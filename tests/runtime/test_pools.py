@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from debate import Budget, Engine, Evaluation, Task
+from debate import Budget, Component, Engine, Evaluation, Task
 from debate.backends import Call, Scripted
-from debate.errors import ConfigError
+from debate.errors import ConfigError, TaskError
 from debate.flow import Completion
 from debate.runtime.pools import Pool
 from debate.scoring.distributions import distribution_of
+from debate.testing import reply_for
 from tests.small_flows import debates, plain
 
 
@@ -192,6 +193,50 @@ def test_a_screened_pool_is_recorded_and_asked_once(tmp_path: Path) -> None:
         calls.append(script.calls)
     assert found[0] == found[1]
     assert calls[0] == calls[1]
+
+
+def test_an_agent_that_cannot_be_read_out_has_no_say_in_the_screening() -> None:
+    task = Task("Which is worth most?", texts(20), id="pool")
+    reader = Reader(20, {each.id: worths(each) for each in Pool.plan(task, 8, 2, 0).tasks})
+
+    def script(call: Call) -> Any:
+        is_lost = call.info.get("moment") is not None and call.info["agent"] == "Reader"
+        return Completion("", distributions=()) if is_lost else reader(call)
+
+    with Engine(Scripted(script), seed=0) as engine:
+        found = engine.evaluate_pool(task, evaluator=debates(quorum=1), silent=True)
+        none = engine.evaluate_pool(task, evaluator=debates(quorum=2), silent=True)
+    groups = [each for each in found.members if each.stop_reason == "silent"]
+    assert {each.status for each in groups} == {"partial"}
+    assert {failure.agent for each in groups for failure in each.failures} == {"Reader"}
+    assert not np.isnan(found.scores).any()
+    assert {failure.reason for failure in none.failures} == {failure.reason for failure in found.failures}
+    assert np.isnan(none.scores).all()
+
+
+def test_groups_are_asked_what_the_whole_task_asks() -> None:
+    asked: list[Call] = []
+
+    def script(call: Call) -> str:
+        asked.append(call)
+        return reply_for(call)
+
+    messages = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Which?"}]
+    task = Task(messages, texts(12), id="pool", components=[Component("own", "Is its own.")])
+    with Engine(Scripted(script)) as engine:
+        found = engine.evaluate_pool(task, evaluator=debates(task_components="instead", rounds=1))
+    assert {each.components for each in found.members} == {("own",)}
+    planned = Pool.plan(task, 8, 2, 0)
+    assert all(each.messages == task.messages and each.components == task.components for each in planned.tasks)
+    assert asked
+
+
+def test_candidates_beside_a_task_are_refused_and_so_is_an_evaluator_in_their_place() -> None:
+    task, misplaced = Task("Which?", texts(20)), list[Any]([["another"], debates()])
+    with Engine(Scripted(Biased(20))) as engine:
+        for beside in misplaced:
+            with pytest.raises(TaskError, match="candidates: must be left out where a task is given"):
+                engine.evaluate_pool(task, beside)
 
 
 def test_only_agents_of_a_debate_are_read_out_silently() -> None:

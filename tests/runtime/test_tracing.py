@@ -170,6 +170,12 @@ def test_scores_are_events_under_the_evaluation(seen: Seen) -> None:
     assert Counter(labels) == {"selected": 1, "not_selected": 1, None: 4}
 
 
+def test_a_balanced_debate_tells_the_scores_of_its_components_too(seen: Seen) -> None:
+    evaluate(evaluator=debates(candidate_order="balanced"))
+    names = Counter(event.attributes["gen_ai.evaluation.name"] for event in seen.events())
+    assert names == {"debate": 2, "debate.clarity": 2, "debate.truth": 2}
+
+
 def test_what_is_unscored_has_a_reason_and_no_value(seen: Seen) -> None:
     def answer(call: Call) -> str:
         return "no JSON"

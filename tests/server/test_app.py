@@ -115,6 +115,12 @@ def test_a_token_is_asked_of_every_request() -> None:
         assert client.get(url, headers=right).json()["allow_inference"] is True
 
 
+def test_a_token_may_have_any_letters() -> None:
+    with listening(create_app(tenths, token="gehêim")) as url, httpx2.Client() as client:
+        assert client.get(url, headers={b"Authorization": "Bearer gehêim".encode()}).status_code == 200
+        assert client.get(url, headers={b"Authorization": b"Bearer geheim"}).status_code == 401
+
+
 def test_what_is_no_json_is_refused_and_not_a_fault_of_the_server() -> None:
     with listening(create_app(tenths)) as url, httpx2.Client() as client:
         assert client.post(f"{url}/forward", content=b"{").status_code == 400

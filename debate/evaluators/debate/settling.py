@@ -5,9 +5,9 @@
     agreement=A    at least the share A of the agents have the winner as their only best candidate; 1
 
 `,model=NAME` may follow: that model reads for all agents, and their own models debate what it leaves open, as in a
-cascade (FrugalGPT, arXiv 2305.05176). A task is never settled where a cell of the silent round has no score, or where
-two candidates share the best score. A live debate and the choice of a threshold on recorded runs ask the same function,
-`measures`.
+cascade (FrugalGPT, arXiv 2305.05176). A task is never settled where a cell of the silent round has no score, where two
+candidates share the best score, or where there is one candidate only, of which nothing can be in doubt. A live debate
+and the choice of a threshold on recorded runs ask the same function, `measures`.
 """
 
 from __future__ import annotations
@@ -111,22 +111,25 @@ class Pooling:
         return normalize_tensor(tensor, self.weights, self.method, self.quorum)
 
     def p_best(self, silent: Sequence[SilentReadout]) -> FloatArray:
-        """Probability of each candidate being the best, (J,)."""
-        return probabilities_of_best([each.distributions for each in silent], self.weights, quorum=self.quorum)
+        """Probability of each candidate being the best, (J,); an agent that could not be read out has no say."""
+        n_candidates, n_components = silent[0].scores.shape
+        unread = ((None,) * n_components,) * n_candidates
+        cells = [each.distributions or unread for each in silent]
+        return probabilities_of_best(cells, self.weights, quorum=self.quorum)
 
 
 def measures(rounds: Sequence[Sequence[SilentReadout]], pooling: Pooling) -> dict[SettleName, float]:
     """What the rules compare with their thresholds; all NaN where the silent rounds leave no room for a rule.
 
-    That is where a cell has no score, where two candidates share the best score, and where the rounds differ in their
-    winner.
+    That is where a cell has no score, where two candidates share the best score, where there is only one, and where the
+    rounds differ in their winner.
 
     Args:
         rounds: one silent round, or both of a balanced debate, one per candidate order. Each measure is their mean.
         pooling: how agents' scores are put together.
     """
     unknown = dict.fromkeys(_THRESHOLDS, math.nan)
-    if not rounds or not all(map(_is_whole, rounds)):
+    if not rounds or not all(map(_is_whole, rounds)) or len(rounds[0][0].scores) < 2:
         return unknown
     scores = [pooling.scores(silent) for silent in rounds]  # (J,) each
     winner = argmax(np.mean(scores, axis=0))

@@ -125,8 +125,9 @@ def test_agreement_is_the_share_of_agents_with_the_winner_as_their_only_best() -
         [[silent(5, 5), silent(5, 5)]],
         [[silent(9, 2), SilentReadout(agent="b", scores=np.full((2, 1), np.nan))]],
         [[silent(9, 2), silent(8, 3)], [silent(2, 8), silent(3, 8)]],
+        [[silent(9), silent(9)]],
     ],
-    ids=["no round", "a cell without a score", "a tie", "a call that failed", "orders with other winners"],
+    ids=["no round", "a missing score", "a tie", "a failed call", "orders with other winners", "one candidate"],
 )
 def test_nothing_is_settled_where_a_score_or_a_single_winner_is_missing(rounds: list[list[SilentReadout]]) -> None:
     found = measures(rounds, POOLING)
