@@ -141,7 +141,8 @@ class ValueEvaluator(ValueJudge):
         """Sample every candidate into `asked`; returns those that an early stop skipped."""
         stop = self.early_stop
         if stop is None:
-            places = [(j, s) for j in asked for s in range(self.samples)]
+            # By sample, so that more of them stand behind those that are recorded when a run is resumed.
+            places = [(j, s) for s in range(self.samples) for j in asked]
             for (j, _), answer in zip(places, (yield from gather([ask(*p) for p in places])), strict=True):
                 asked[j].append(answer)
             return set()

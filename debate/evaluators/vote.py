@@ -109,8 +109,11 @@ class VoteEvaluator(JudgeSettings):
             self.prompt_templates, self.template, task, {"kind": self.ballot}, criteria=task.criteria
         )
         cast = self._to_cast(task, run)
+        # By number, so that more of them stand behind those that are recorded when a run is resumed.
+        cast.sort(key=lambda ballot: ballot.number)
         answers = yield from gather([self._ask(prompts, task, ballot) for ballot in cast])
         samples = [_sample(ballot, asked) for ballot, asked in zip(cast, answers, strict=True)]
+        samples.sort(key=lambda sample: sorted(sample.candidates))
         counted = [sample for sample in samples if sample.failure is None]
         n = len(task.candidates)
         scores = np.full(n, np.nan if cast else self.scale.high)  # (J,); a single candidate of a pair wins unasked
@@ -139,6 +142,8 @@ class VoteEvaluator(JudgeSettings):
         question = prompts.question({"candidates": texts, "kind": self.ballot}, *shown)
         read, schema = partial(self._read, ballot.labels), self._schema(list(ballot.labels))
         about: dict[str, Any] = {"sample": ballot.number, "labels": ballot.labels}
+        if self.ballot == "pairwise":
+            about["pair"] = sorted(ballot.shown)
         return self.ask(prompts, question, read, schema=schema, key=("vote", ballot.number), **about)
 
     def _read(self, labels: Mapping[str, int], said: Completion) -> tuple[int, ...]:
