@@ -92,8 +92,9 @@ def test_a_level_without_any_score_leaves_the_one_before_it_as_the_best() -> Non
 def test_depth_first_reports_ties_at_the_cut_among_those_that_are_good_enough() -> None:
     def level(threshold: float) -> tuple[tuple[int, ...], tuple[int, ...]]:
         with Engine(Scripted(no_model)) as engine:
-            never = lambda x, text: False  # pyright: ignore[reportUnknownLambdaType, reportUnknownVariableType]
-            found = depth_first(engine, "x", letters, COUNTING, never, width=2, depth=1, threshold=threshold)
+            found = depth_first(
+                engine, "x", letters, COUNTING, lambda x, text: False, width=2, depth=1, threshold=threshold
+            )
         return found.levels[0].kept, found.levels[0].tied_at_cut
 
     assert level(0.0) == ((1, 0), (0, 2))
