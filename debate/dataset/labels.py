@@ -185,7 +185,7 @@ def _together(records: Sequence[Record], names: Names) -> Labels:
     if len(alone) > 1:
         hint = "name the people with `by`, or keep one of the lines"
         alone[1].refuse(f"is a second label of this task, beside that of line {alone[0].line}", "task_id", hint)
-    together = _opinion(_said(alone[0]), names) if alone else Opinion(len(names))
+    together = _opinion(checked_label(alone[0]), names) if alone else Opinion(len(names))
     votes = _votes(alone[0], names) if alone else []
     signed = [_vote(record, names) for record in records if record.optional_text("by")]
     return _concluded(together, [*votes, *signed])
@@ -208,11 +208,15 @@ def _votes(record: Record, names: Names) -> list[Opinion]:
 def _vote(record: Record, names: Names) -> Opinion:
     if record.data.get("votes") not in (None, ""):
         record.refuse("is inside the vote of one person", "votes", "leave out `by` where several people voted")
-    return _opinion(_said(record), names)
+    return _opinion(checked_label(record), names)
 
 
-def _said(record: Record) -> Record:
-    """A record that holds a label, if only an empty one: one without is misspelled."""
+def checked_label(record: Record) -> Record:
+    """A record that holds a label, if only an empty one: one without is misspelled.
+
+    Raises:
+        TaskError: for a record without one.
+    """
     if not LABELS & record.data.keys():
         hint = f"one of {', '.join(sorted(LABELS))} holds it"
         record.refuse(f"holds no label, by its keys {', '.join(record.data)}", hint=hint)

@@ -6,6 +6,7 @@ scores, choices and generators.
 
 from __future__ import annotations
 
+import codecs
 import fcntl
 import hashlib
 import html
@@ -23,8 +24,8 @@ from io import FileIO
 from pathlib import Path
 from typing import Any
 
-from debate.dataset.labels import Drawn
-from debate.dataset.readers import RecordFile
+from debate.dataset.labels import Drawn, checked_label
+from debate.dataset.readers import RecordFile, json_lines
 from debate.errors import ConfigError, InputError, StoreError
 from debate.files import json_text, valid_unicode
 from debate.hashing import digest
@@ -240,7 +241,7 @@ class LabelFile:
         return len(pairs), len(records) - len(pairs)
 
     def repair(self) -> None:
-        """Remove a last line that was cut off, where there is a file. Raises as `append`."""
+        """Remove a last line that was cut off, where there is a file of labels. Raises as `append`."""
         if self.path.exists():
             self.append(())
 
@@ -248,8 +249,10 @@ class LabelFile:
         """Write lines, on the disk before this returns. A last line that was cut off is removed first.
 
         Raises:
+            ConfigError: for a file of something else, which stays as it is.
             InputError: when the file cannot be opened.
             StoreError: when it cannot be written.
+            TaskError: when a last line was cut off, and one before it is no label; the file stays as it is.
         """
         lines = "".join(f"{json_text(each)}\n" for each in labels).encode()
         try:
@@ -261,15 +264,15 @@ class LabelFile:
             with stream:
                 with suppress(OSError):  # a file system without locks
                     fcntl.flock(stream, fcntl.LOCK_EX)
-                _append(stream, lines)
+                _append(stream, lines, self.path)
         except OSError as error:
             hint = "what was labeled before is in it; make room and go on with the same command"
             raise StoreError(f"{self.path}: cannot be written: {error.strerror}", hint=hint) from None
 
 
-def _append(stream: FileIO, lines: bytes) -> None:
+def _append(stream: FileIO, lines: bytes, file: Path) -> None:
     stream.seek(0)
-    kept = _complete(stream.read())
+    kept = _complete(stream.read(), file)
     stream.truncate(len(kept))
     rest = memoryview(lines if kept.endswith(b"\n") or not kept else b"\n" + lines)
     try:
@@ -281,14 +284,37 @@ def _append(stream: FileIO, lines: bytes) -> None:
         raise
 
 
-def _complete(data: bytes) -> bytes:
-    """The bytes without a last line that was cut off. One that lacks its line feed alone is complete."""
-    whole, feed, last = data.rpartition(b"\n")
+def _complete(data: bytes, file: Path) -> bytes:
+    """The bytes without a last line that was cut off. One that lacks its line feed alone is complete.
+
+    Raises:
+        ConfigError: where the bytes are not those of a file of labels: nothing of it may be removed.
+        TaskError: where a label was cut off, and a line before it is none.
+    """
+    text = data.removeprefix(codecs.BOM_UTF8)
+    if text.strip() and not text.lstrip().startswith(b"{"):
+        raise ConfigError("is no file of labels: it does not begin with {", file=file, hint=_ANOTHER_FILE)
+    last = text.rpartition(b"\n")[2]
+    if not last.strip() or _is_json(last):
+        return data
+    if not last.lstrip().startswith(b"{"):
+        problem = "is no label, which begins with {"
+        raise ConfigError(problem, file=file, line=text.count(b"\n") + 1, hint=_ANOTHER_FILE)
+    whole = data[: len(data) - len(last)]
+    for record in json_lines(whole.split(b"\n"), file):
+        checked_label(record).text("task_id")
+    return whole
+
+
+_ANOTHER_FILE = "labels are JSON lines, an object each; name another file, which need not exist yet, or repair this one"
+
+
+def _is_json(line: bytes) -> bool:
     try:
-        json.loads(last)
+        json.loads(line)
     except ValueError:
-        return whole + feed
-    return data
+        return False
+    return True
 
 
 def _at(label: Mapping[str, Any]) -> datetime:

@@ -111,6 +111,18 @@ def test_a_faulty_file_is_refused_before_anything_is_added(run: Path, tmp_path: 
     assert not (run / "labels.jsonl").exists()
 
 
+@pytest.mark.parametrize("asked", [("--sample", 2, "--by", "anna"), ("--import", "good.jsonl")])
+def test_a_file_of_something_else_is_refused_and_stays_as_it_is(
+    run: Path, tmp_path: Path, asked: tuple[object, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("good.jsonl").write_text('{"task_id": "t0", "best": 0, "by": "x"}\n')
+    Path("notes.txt").write_text("hello notes\nmy last line of notes")
+    with pytest.raises(ConfigError, match="name another file"):
+        label(run, *asked, "--out", "notes.txt", typed="1\n1\n")
+    assert Path("notes.txt").read_text() == "hello notes\nmy last line of notes"
+
+
 def test_the_summary_says_how_many_and_how_sure(run: Path) -> None:
     label(run, "--sample", 4, "--stratify", "group", "--by", "anna", typed="1\n2\n3\n1\n")
     output = label(run, "--summary")

@@ -235,6 +235,37 @@ def test_a_broken_line_inside_is_named_and_left_as_it_is(file: LabelFile) -> Non
     assert error.value.line == 2
 
 
+LABEL = '{"task_id": "q", "best": 0}'
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("hello notes\nmy last line of notes", "does not begin with {"),
+        (f"[{LABEL},\n{LABEL}]", "does not begin with {"),
+        (f"[{LABEL}]", "does not begin with {"),
+        (f"\ufeff \n[{LABEL}]", "does not begin with {"),
+        (f"{LABEL}\nmy last line of notes", "labels.jsonl:2: is no label"),
+        ("{notes}\n{more notes", "labels.jsonl:1: is not valid JSON"),
+        ('{"id": "q", "x": "Why?"}\n{"id": "r", "x"', "labels.jsonl:1: holds no label"),
+    ],
+)
+def test_nothing_is_removed_from_a_file_that_is_not_one_of_labels(text: str, told: str, tmp_path: Path) -> None:
+    path = tmp_path / "labels.jsonl"
+    path.write_text(text, encoding="utf-8")
+    for write in (LabelFile(path).repair, lambda: LabelFile(path).append([{"task_id": "q"}])):
+        with pytest.raises(InputError, match=re.escape(told)):
+            write()
+        assert path.read_text(encoding="utf-8") == text
+
+
+def test_a_file_that_begins_with_a_mark_of_its_bytes_is_one_of_labels(tmp_path: Path) -> None:
+    file = LabelFile(tmp_path / "labels.jsonl")
+    file.path.write_text(f'\ufeff{LABEL}\n{{"task_id": "r", "be', encoding="utf-8")
+    file.append([{"task_id": "s", "best": 1}])
+    assert list(file.of("")) == ["q", "s"]
+
+
 @pytest.mark.parametrize("name", ["labels.csv", "labels.json", "labels.PARQUET"])
 def test_labels_are_written_into_no_other_format(name: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="JSON lines"):
