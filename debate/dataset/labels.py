@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -161,7 +161,7 @@ def read_labels(file: Path, names: Mapping[str, Names]) -> Joined:
     """
     found: dict[str, list[Record]] = {}
     unknown: dict[str, None] = {}
-    for record in map(_with_cells, RecordFile(file)):
+    for record in label_records(file):
         name = record.text("task_id")
         if name in names:
             found.setdefault(name, []).append(record)
@@ -173,6 +173,14 @@ def read_labels(file: Path, names: Mapping[str, Names]) -> Joined:
     return Joined({name: _together(each, names[name]) for name, each in found.items()}, tuple(unknown))
 
 
+def label_records(file: Path) -> Iterator[Record]:
+    """The lines of a file of labels, in which what CSV holds as text is read: a label, and how its task was drawn.
+
+    Raises as `RecordFile`.
+    """
+    return map(_with_cells, RecordFile(file))
+
+
 def _with_cells(record: Record) -> Record:
     if record.file.suffix.lower() not in TABLES:
         return record
@@ -180,14 +188,23 @@ def _with_cells(record: Record) -> Record:
     return replace(record, data={**record.data, **{key: record.cell(key) for key in keys}})
 
 
+def author(record: Record) -> str:
+    """Who gave the label of a line; empty where nobody is named.
+
+    Raises:
+        TaskError: for something that is no name.
+    """
+    return record.optional_text("by") or ""
+
+
 def _together(records: Sequence[Record], names: Names) -> Labels:
-    alone = [record for record in records if not record.optional_text("by")]
+    alone = [record for record in records if not author(record)]
     if len(alone) > 1:
         hint = "name the people with `by`, or keep one of the lines"
         alone[1].refuse(f"is a second label of this task, beside that of line {alone[0].line}", "task_id", hint)
     together = _opinion(checked_label(alone[0]), names) if alone else Opinion(len(names))
     votes = _votes(alone[0], names) if alone else []
-    signed = [_vote(record, names) for record in records if record.optional_text("by")]
+    signed = [_vote(record, names) for record in records if author(record)]
     return _concluded(together, [*votes, *signed])
 
 
@@ -267,7 +284,7 @@ def _opinion(record: Record, names: Names) -> Opinion:
         best=_best(record, names) if "best" in given else (),
         ranking=_ranking(record, names) if "ranking" in given else None,
         scores=_scores(record, names) if "scores" in given else {},
-        by=record.optional_text("by") or "",
+        by=author(record),
         at=record.optional_text("at") or "",
         drawn=_drawn(record) if given else None,
     )

@@ -111,6 +111,14 @@ def test_a_faulty_file_is_refused_before_anything_is_added(run: Path, tmp_path: 
     assert not (run / "labels.jsonl").exists()
 
 
+def test_a_table_of_labels_is_imported_as_lines_that_every_command_reads(run: Path, tmp_path: Path) -> None:
+    (tmp_path / "labels.csv").write_text("task_id,best,by\nt0,0,anna\nt1,B,\n")
+    assert "2 labels added" in label(run, "--import", tmp_path / "labels.csv")
+    assert "0 labels added" in label(run, "--import", tmp_path / "labels.csv")
+    assert [line["best"] for line in labels(run / "labels.jsonl")] == [0, "B"]
+    assert "1 of 1 tasks are labeled by anna" in label(run, "--sample", 1, "--by", "anna", typed="1\n")
+
+
 @pytest.mark.parametrize("asked", [("--sample", 2, "--by", "anna"), ("--import", "good.jsonl")])
 def test_a_file_of_something_else_is_refused_and_stays_as_it_is(
     run: Path, tmp_path: Path, asked: tuple[object, ...], monkeypatch: pytest.MonkeyPatch
