@@ -154,3 +154,34 @@ def test_a_summary_of_labels_that_nobody_drew_is_refused(run: Path, tmp_path: Pa
 def test_what_to_do_is_said_once(run: Path, given: tuple[str, ...]) -> None:
     with pytest.raises(ConfigError, match="give one of"):
         label(run, *given)
+
+
+@pytest.mark.parametrize(
+    ("asked", "useless", "only_with"),
+    [
+        *[
+            (asked, useless, "--sample")
+            for asked in (("--summary",), ("--import", "l.jsonl"))
+            for useless in (
+                ("--seed", "0"),
+                ("--stratify", "group"),
+                ("--by", "q"),
+                ("--scores",),
+                ("--html", "x.html"),
+                ("--force",),
+            )
+        ],
+        *[
+            (asked, useless, "--summary")
+            for asked in (("--sample", "2"), ("--import", "l.jsonl"))
+            for useless in (("--json",), ("--passing", "0"))
+        ],
+        (("--sample", "2"), ("--force",), "--html"),
+    ],
+)
+def test_a_flag_that_would_have_no_effect_is_refused(
+    run: Path, asked: tuple[str, ...], useless: tuple[str, ...], only_with: str
+) -> None:
+    with pytest.raises(ConfigError, match=f"^{useless[0]}: is of use only with {only_with}"):
+        label(run, *asked, *useless)
+    assert not (run / "labels.jsonl").exists()

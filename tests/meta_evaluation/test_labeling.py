@@ -350,17 +350,22 @@ def test_of_several_lines_of_a_person_the_last_is_joined(file: LabelFile, tmp_pa
     assert [line["best"] for line in lines(file)] == [2]
 
 
-some_lines = st.lists(
-    st.fixed_dictionaries(
-        {"task_id": st.sampled_from(["q", "r"]), "best": st.sampled_from([None, 0, "B", [0, 1]])},
-        optional={
-            "by": st.sampled_from([None, "", "anna", 7, "7"]),
-            "at": st.sampled_from(["2026-01-01", "2026-01-02", 5]),
-        },
-    ),
-    min_size=1,
-    unique_by=lambda line: (line["task_id"], str(line.get("by") or "")),
+def some_line(task_id: str, best: Any, by: Any, at: Any) -> dict[str, Any]:
+    return {"task_id": task_id, "best": best, "by": by, "at": at}
+
+
+def whose(line: dict[str, Any]) -> tuple[str, str]:
+    return line["task_id"], str(line["by"] or "")
+
+
+a_line: st.SearchStrategy[dict[str, Any]] = st.builds(
+    some_line,
+    st.sampled_from(["q", "r"]),
+    st.sampled_from([None, 0, "B", [0, 1]]),
+    st.sampled_from([None, "", "anna", 7, "7"]),
+    st.sampled_from([None, "2026-01-01", "2026-01-02", 5]),
 )
+some_lines = st.lists(a_line, min_size=1, unique_by=whose)
 
 
 @quick
