@@ -161,10 +161,11 @@ def read_labels(file: Path, names: Mapping[str, Names]) -> Joined:
     """
     found: dict[str, list[Record]] = {}
     unknown: dict[str, None] = {}
-    for record in label_records(file):
+    for record in RecordFile(file):
         name = record.text("task_id")
         if name in names:
-            found.setdefault(name, []).append(record)
+            _check_index(record, names[name])
+            found.setdefault(name, []).append(_with_cells(record))
         else:
             unknown[name] = None
     if unknown and not found:
@@ -186,6 +187,18 @@ def _with_cells(record: Record) -> Record:
         return record
     keys = {*LABELS, "drawn"} & record.data.keys()
     return replace(record, data={**record.data, **{key: record.cell(key) for key in keys}})
+
+
+def _check_index(record: Record, names: Names) -> None:
+    """Refuse a whole number in a cell of a table that could be an index or the name of another candidate."""
+    text, index = record.data.get("best"), _with_cells(record).data.get("best")
+    if not isinstance(text, str) or not isinstance(index, int):
+        return
+    for j, each in enumerate(names):
+        if j != index and (text in each or str(index) in each):
+            what = "id" if each[0] in (text, str(index)) else "generator"
+            hint = 'give the letter, from A, or the name in JSON lines: {"best": "' + str(index) + '"}'
+            record.refuse(f"`{text}` is both an index from 0 and the {what} of candidate {j}", "best", hint)
 
 
 def author(record: Record) -> str:
