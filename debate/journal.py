@@ -6,8 +6,9 @@ flows. `debate.store` implements these protocols in SQL.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Protocol
+from typing import Any, Protocol
 
 from debate.evaluation import Evaluation
 from debate.flow import Call, Completion, Recall, RunContext
@@ -36,8 +37,16 @@ class Journal(Protocol):
         """The retry generation whose answer counts for a call now."""
         ...
 
-    def get(self, key: CallKey, prompt_hash: str, seed: int | None = None) -> Answer | None:
+    def get(
+        self, key: CallKey, prompt_hash: str, seed: int | None = None, info: Mapping[str, Any] | None = None
+    ) -> Answer | None:
         """The recorded answer to that prompt under that seed, or None. A recall has no seed.
+
+        Args:
+            key: the place of the call.
+            prompt_hash: of its prompt.
+            seed: of the call.
+            info: of the call: the round and the agent, or the candidate and the sample that it is about.
 
         Raises:
             RunMismatchError: when what is recorded there was asked with another prompt.

@@ -124,12 +124,12 @@ def _align(
 
 
 def _print(value: object, page: Iterator[RenderableType], *, as_json: bool) -> None:
-    from debate.cli.console import open_console, say
+    from debate.cli.console import open_console, say_json
     from debate.evaluation import plain
     from debate.files import json_text
 
     if as_json:
-        say(json_text(plain(value)))
+        say_json(json_text(plain(value)))
         return
     console = open_console()
     for part in page:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from debate.cli.console import key_value_grid, line, open_console, say, section
+from debate.cli.console import key_value_grid, line, open_console, say_json, section
 from debate.errors import InputError
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def compare(
     else:
         found, page = _of_runs(run_a, run_b, labels, by=by, cluster=cluster, regressions=regressions)
     if as_json:
-        say(json_text(plain(found)))
+        say_json(json_text(plain(found)))
         return
     console = open_console()
     for part in page:

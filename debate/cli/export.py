@@ -52,6 +52,10 @@ def export(
     if is_file and len(exports) > 1:
         raise ConfigError("several formats need a folder", field="--out")
     paths = {name: out if out and is_file else (out or folder) / each.file for name, each in exports.items()}
+    if len({*paths.values()}) < len(paths):
+        raise ConfigError(
+            "two of the formats write the same file", field="--to", hint="export them one by one, with --out"
+        )
     for path in paths.values():
         if path.exists() and not force:
             raise ConfigError("exists already", file=path, hint="--force replaces it")

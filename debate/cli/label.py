@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from debate.cli.console import block, escape_controls, line, open_console, say, section, table
+from debate.cli.console import block, escape_controls, line, open_console, say, say_json, section, table
 from debate.errors import ConfigError, InputError
 from debate.files import json_text, write_text
 
@@ -260,7 +260,7 @@ def _summarize(folder: Path, labels: Path | None, passing: float | None, *, as_j
 
     found = corrected(read_run(folder, labels), passing)
     if as_json:
-        say(json_text(plain(found)))
+        say_json(json_text(plain(found)))
         return
     if found.reason is not None:
         hint = f"`debate label {folder} --sample 50` draws and labels a random sample"

@@ -117,6 +117,8 @@ class Listing:
             hint = "give `best` in the eval set and start the same run again: labels are taken without asking a model"
             raise InputError("no task of the run has a label that could be missed", field="--wrong", hint=hint)
         known = dict.fromkeys(each.group for each in standings if each.group is not None)
+        if self.key != "group" and standings and not known:
+            raise InputError(f"no task of the run has {self.key!r} in its metadata", field="--by")
         for group in self.groups:
             if group not in known:
                 close = get_close_matches(group, known, n=3) or list(known)[:5]

@@ -218,10 +218,9 @@ def remember(
     """
     from debate.jobs.run_directory import RunDirectory
     from debate.memory.reflection import remember as write_down
-    from debate.store import Store
 
     run = RunDirectory.existing(folder)
-    with Store(run.store_url) as kept, _opened(store, embedder) as opened:
+    with run.open_store() as kept, _opened(store, embedder) as opened:
         record = kept.read(run.name)
         count = write_down(opened, record.results(), record.identity["evaluator"], run.name)
         say(f"{count} conclusions remembered")
@@ -286,7 +285,24 @@ def existing_store(store: str | None) -> str:
     if file is not None and not file.is_file():
         hint = "--memory names another; `debate memory add` and `debate memory import` make one"
         raise ConfigError("there is no memory store", file=file, hint=hint)
+    if file is not None and not _holds_memories(file):
+        hint = "--memory names a store of memories, which is not the store of a run"
+        raise ConfigError("is no memory store", file=file, hint=hint)
     return url
+
+
+def _holds_memories(file: Path) -> bool:
+    """Whether a file may be a store of memories; a database that cannot be read is left to whoever opens it."""
+    from contextlib import closing
+
+    from debate.sql.connect import FAULTS, read_only
+
+    try:
+        with closing(read_only(file)) as connection:
+            tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    except FAULTS:
+        return True
+    return not tables or "memories" in tables
 
 
 @contextmanager

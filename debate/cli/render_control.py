@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from rich.table import Table
 
-from debate.cli.console import open_console, say
+from debate.cli.console import open_console, say, say_json
 from debate.cli.figures import figures, percent, unjoined
 from debate.evaluation import plain
 from debate.files import json_text
@@ -20,7 +20,7 @@ def print_figures(run: JudgedRun, *, as_json: bool = False) -> None:
         return
     found = control.figures()
     if as_json:
-        say(json_text(plain(found)))
+        say_json(json_text(plain(found)))
         return
     console = open_console()
     console.print(arms_table(found))

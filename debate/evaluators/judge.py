@@ -66,7 +66,11 @@ class JudgeSettings(PromptingEvaluator):
     @cached_property
     def effective_sampling(self) -> Sampling:
         """The sampling over the evaluator's defaults, with room for the longest reply at two characters per token."""
-        return self.sampling.over(Sampling(temperature=self._temperature, max_tokens=self.reasoning_chars // 2 + 100))
+        return self._with_room(0)
+
+    def _with_room(self, more_tokens: int) -> Sampling:
+        room = self.reasoning_chars // 2 + 100 + more_tokens
+        return self.sampling.over(Sampling(temperature=self._temperature, max_tokens=room))
 
     def footprint(self, task: Task) -> Footprint:
         """Upper bound of one prompt that shows all of the task, and one reply."""
@@ -82,14 +86,19 @@ class JudgeSettings(PromptingEvaluator):
         schema: Mapping[str, Any] | None,
         key: tuple[str | int, ...],
         read_out: ReadOut | None = None,
+        more_tokens: int = 0,
         **info: Any,
     ) -> Flow[Parsed[T]]:
-        """Ask a question, at most `retries` times again with the error shown, until `read` accepts the reply."""
+        """Ask a question, at most `retries` times again with the error shown, until `read` accepts the reply.
+
+        A reply that names many candidates has room for `more_tokens`, unless the sampling says how many it may have.
+        """
+        sampling = self._with_room(more_tokens) if more_tokens else self.effective_sampling
 
         def call(attempt: int, error: ReplyError | None) -> Generate:
             return Generate(
                 prompt=prompts.prompt(question, error),
-                sampling=self.effective_sampling,
+                sampling=sampling,
                 schema=schema,
                 read_out=read_out,
                 model=self.model,

@@ -81,6 +81,9 @@ class PanelEvaluator(EnsembleEvaluator):
             raise ConfigError("the rule 'weighted' needs a weight per member", field="weights")
         if self.weights is not None:
             self._check_weights(self.weights)
+            if "weighted" not in (self.above, self.rule_below):
+                problem = f"is not used by the rules {self.above!r} and {self.rule_below!r}"
+                raise ConfigError(problem, field="weights", hint="set above or below to weighted")
         if self.formula == "scale" and self.by == "scores" and np.isinf(self.scale.high):
             raise ConfigError("the members' scale has no end; take formula='unscaled' or by='ranks'", field="formula")
 

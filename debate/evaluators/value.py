@@ -53,14 +53,14 @@ class EarlyStop:
             return [list(candidates)]
         return [list(candidates[start : start + self.wave]) for start in range(0, len(candidates), self.wave)]
 
-    def is_settled(self, values: Sequence[float | None], scale: Scale) -> bool:
-        """Whether a candidate with these values, None for failed samples, needs no more."""
+    def is_settled(self, values: Sequence[float | None], scale: Scale, min_ok: int = 1) -> bool:
+        """Whether a candidate with these values, None for failed samples, needs no more; `min_ok` it must have."""
         summary = summarize(values)
-        return summary.n_ok >= self.min_samples and scale.to_unit(summary.mean) >= self.threshold
+        return summary.n_ok >= max(self.min_samples, min_ok) and scale.to_unit(summary.mean) >= self.threshold
 
-    def ends(self, values: Sequence[float | None], scale: Scale) -> bool:
+    def ends(self, values: Sequence[float | None], scale: Scale, min_ok: int = 1) -> bool:
         """Whether a candidate with these values ends the task."""
-        return self.over == "task" and self.is_settled(values, scale)
+        return self.over == "task" and self.is_settled(values, scale, min_ok)
 
     def describe(self) -> dict[str, Any]:
         """The settings as plain data."""
@@ -141,7 +141,8 @@ class ValueEvaluator(ValueJudge):
         """Sample every candidate into `asked`; returns those that an early stop skipped."""
         stop = self.early_stop
         if stop is None:
-            places = [(j, s) for j in asked for s in range(self.samples)]
+            # By sample, so that more of them stand behind those that are recorded when a run is resumed.
+            places = [(j, s) for s in range(self.samples) for j in asked]
             for (j, _), answer in zip(places, (yield from gather([ask(*p) for p in places])), strict=True):
                 asked[j].append(answer)
             return set()
@@ -149,7 +150,7 @@ class ValueEvaluator(ValueJudge):
         for wave in stop.waves(list(asked)):
             left -= set(wave)
             yield from self._wave(ask, wave, asked)
-            if any(stop.ends(_values(asked[j]), self.reader.scale) for j in wave):
+            if any(stop.ends(_values(asked[j]), self.reader.scale, self.min_ok) for j in wave):
                 return left
         return set()
 
@@ -161,7 +162,8 @@ class ValueEvaluator(ValueJudge):
             answers = yield from gather([ask(j, s) for j in active])
             for j, answer in zip(active, answers, strict=True):
                 asked[j].append(answer)
-            active = [j for j in active if not self.early_stop.is_settled(_values(asked[j]), self.reader.scale)]
+            about = (self.reader.scale, self.min_ok)
+            active = [j for j in active if not self.early_stop.is_settled(_values(asked[j]), *about)]
             if not active:
                 return
 

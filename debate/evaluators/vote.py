@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import combinations, permutations
 from typing import Any, ClassVar, Literal
@@ -19,7 +19,7 @@ import numpy as np
 
 from debate.errors import ConfigError, ReplyError
 from debate.evaluation import Evaluation
-from debate.evaluators.base import RunContext
+from debate.evaluators.base import Footprint, RunContext
 from debate.evaluators.debate.candidate_order import label
 from debate.evaluators.judge import TEMPLATE_HELP, JudgePrompts, JudgeSettings, check, judgment
 from debate.evaluators.result import build_evaluation
@@ -92,6 +92,8 @@ class VoteEvaluator(JudgeSettings):
         if self.count not in (None, *_COUNTS[self.ballot]):
             ways = " or ".join(_COUNTS[self.ballot])
             raise ConfigError(f"{self.ballot} ballots are counted by {ways}, not {self.count!r}", field="count")
+        if self.ballot != "pairwise" and self.quorum > self.ballots:
+            raise ConfigError(f"must lie in 1..{self.ballots}, got {self.quorum}", field="quorum")
 
     @property
     def counting(self) -> Count:
@@ -109,8 +111,11 @@ class VoteEvaluator(JudgeSettings):
             self.prompt_templates, self.template, task, {"kind": self.ballot}, criteria=task.criteria
         )
         cast = self._to_cast(task, run)
+        # By number, so that more of them stand behind those that are recorded when a run is resumed.
+        cast.sort(key=lambda ballot: ballot.number)
         answers = yield from gather([self._ask(prompts, task, ballot) for ballot in cast])
         samples = [_sample(ballot, asked) for ballot, asked in zip(cast, answers, strict=True)]
+        samples.sort(key=lambda sample: sorted(sample.candidates))
         counted = [sample for sample in samples if sample.failure is None]
         n = len(task.candidates)
         scores = np.full(n, np.nan if cast else self.scale.high)  # (J,); a single candidate of a pair wins unasked
@@ -139,7 +144,21 @@ class VoteEvaluator(JudgeSettings):
         question = prompts.question({"candidates": texts, "kind": self.ballot}, *shown)
         read, schema = partial(self._read, ballot.labels), self._schema(list(ballot.labels))
         about: dict[str, Any] = {"sample": ballot.number, "labels": ballot.labels}
-        return self.ask(prompts, question, read, schema=schema, key=("vote", ballot.number), **about)
+        if self.ballot == "pairwise":
+            about["pair"] = sorted(ballot.shown)
+        more = self._more_tokens(len(shown))
+        return self.ask(prompts, question, read, schema=schema, key=("vote", ballot.number), more_tokens=more, **about)
+
+    def footprint(self, task: Task) -> Footprint:
+        """Upper bound of one prompt that shows all of the task, and one reply."""
+        room = self._with_room(self._more_tokens(len(task.candidates))).max_tokens
+        return replace(super().footprint(task), max_tokens=room or 0)
+
+    def _more_tokens(self, n: int) -> int:
+        """Room for a ranking of n candidates beyond the 100 characters that every reply has room for."""
+        if self.ballot != "ranking":
+            return 0
+        return max(0, len(ORDER.join(map(label, range(n)))) - 100 + 1) // 2
 
     def _read(self, labels: Mapping[str, int], said: Completion) -> tuple[int, ...]:
         tie = TIE if self.ballot == "pairwise" else None
@@ -168,7 +187,7 @@ class VoteEvaluator(JudgeSettings):
             case "plurality":
                 return plurality_count([ranking[0] for ranking in rankings], n)
             case "copeland":
-                return copeland_score(wins_of_rankings(rankings, n))
+                return copeland_score(wins_of_rankings(rankings, n)) if n > 1 else np.full(n, self.scale.high)
             case "borda":
                 return borda_count(rankings, n, "from_one", self.unranked)
             case "borda_span":

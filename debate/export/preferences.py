@@ -15,8 +15,8 @@ from debate.types import Task
 def write_preferences(results: Results, path: Path, run: str, min_margin: float = 0.0) -> ExportSummary:
     """A line for the best candidate and each that is worse: prompt, chosen, rejected, margin.
 
-    The margin is the distance of their scores on the evaluation's scale, above `min_margin`. Ties for the best give no
-    pair among themselves; a candidate without a score gives none, nor does one with the very text of the best. Of a
+    The margin is the distance of their scores on the evaluation's scale, at least `min_margin`. Ties for the best give
+    no pair among themselves; a candidate without a score gives none, nor does one with the very text of the best. Of a
     task with a conversation, prompt, chosen and rejected are lists of messages, as trainers take them.
     """
     return write_lines(path, (row for task, found in results for row in _pairs(task, found, run, min_margin)))

@@ -244,7 +244,7 @@ class Runner:
         self, call: Call, key: CallKey, context: _EvaluationContext, here: Address, chat: ChatSpan | None = None
     ) -> Completion | Failure:
         if context.journal is not None:
-            recorded = context.journal.get(key, call.prompt_hash, call.seed)
+            recorded = context.journal.get(key, call.prompt_hash, call.seed, call.info)
             if isinstance(recorded, Completion | Failure):
                 recorded = replace(recorded, call=format_address(here))
                 if chat is not None:

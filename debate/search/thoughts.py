@@ -133,7 +133,8 @@ def _level(
     scores = [None if score != score else float(score) for score in evaluation.scores.tolist()]
     valued = zip(thoughts, scores, strict=True)
     scored = tuple(Thought(each.text, score, each.parent, (name, j)) for j, (each, score) in enumerate(valued))
-    tied = () if threshold is not None else tied_at_cut(scores, width, evaluator.scale.higher_is_better)
+    good = {*kept_of(scores, len(scores), evaluator.scale, threshold)}
+    tied = [j for j in tied_at_cut(scores, width, evaluator.scale.higher_is_better) if j in good]
     return Level(scored, tuple(kept_of(scores, width, evaluator.scale, threshold)), tuple(tied), evaluation)
 
 
@@ -196,9 +197,9 @@ def beam_flow(
         if solved:
             ahead = [each for each in ranked if each in solved]
             return SearchResult((*ahead, *(each for each in solved if each not in ahead)), True, tuple(levels))
-        frontier = ranked
-        if not frontier:
+        if not ranked:  # nothing of this level has a score: those before it are the best that is known
             break
+        frontier = ranked
     return SearchResult(tuple(frontier), False, tuple(levels))
 
 

@@ -36,7 +36,7 @@ def kept_answers(
             inherited.setdefault(row.position, {})[row.prompt_hash, row.seed] = answer
         else:
             found = kept.setdefault(row.position, {})
-            found[row.address, row.attempt] = Kept(row.retry_generation, row.prompt_hash, answer)
+            found[row.address, row.attempt] = Kept(row.retry_generation, row.prompt_hash, answer, row.info or {})
     return kept, dict(inherited)
 
 

@@ -87,7 +87,7 @@ def call_row(key: CallKey, call: Call | Recall, answer: Answer) -> Row:
         "model": asked and asked.model,
         "sampling": asked and asked.sampling.to_dict(),
         "seed": asked and asked.seed,
-        "info": asked and _of_the_call(asked.info),
+        "info": asked and about_call(asked.info),
         "text_hash": text_hash(said.text) if said is answer else None,
         "thinking_hash": text_hash(said.thinking) if said.thinking else None,
         "finish_reason": said.finish_reason if said is answer else None,
@@ -105,9 +105,9 @@ def call_row(key: CallKey, call: Call | Recall, answer: Answer) -> Row:
     }
 
 
-def _of_the_call(info: Mapping[str, Any]) -> Row:
+def about_call(info: Mapping[str, Any]) -> Row:
     """What tells the call from others of its task; the rest of `info` stands elsewhere."""
-    return {key: info[key] for key in ("round", "agent", "sample", "candidate") if key in info}
+    return {key: info[key] for key in ("round", "agent", "sample", "candidate", "step", "pair") if key in info}
 
 
 @reading("an answer")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy import Connection, delete
@@ -16,6 +16,7 @@ from debate.store.database import Database
 from debate.store.fork import Inherited
 from debate.store.serialization import (
     Row,
+    about_call,
     call_row,
     cell_columns,
     doubt_columns,
@@ -35,6 +36,8 @@ class Kept:
     retry_generation: int
     prompt_hash: str
     answer: Answer
+    info: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """What the call was about, as `about_call` has it."""
 
 
 Recorded = Mapping[tuple[str, int], Kept]
@@ -70,12 +73,19 @@ class SqlTaskJournal:
             return 0
         return max((kept.retry_generation for (at, _), kept in self.recorded.items() if at == place), default=0)
 
-    def get(self, key: CallKey, prompt_hash: str, seed: int | None = None) -> Answer | None:
-        """The recorded answer; one of an older generation is none where the call is asked again."""
+    def get(
+        self, key: CallKey, prompt_hash: str, seed: int | None = None, info: Mapping[str, Any] | None = None
+    ) -> Answer | None:
+        """The recorded answer; one of an older generation is none where the call is asked again.
+
+        Once a call was asked anew, the prompts of later turns may hold another history than the recorded ones. Their
+        answers still count, if the call is about the same.
+        """
         place = (format_address(key.address), key.attempt)
         kept = self.recorded.get(place)
         if kept is not None and kept.retry_generation == key.retry_generation:
-            if kept.prompt_hash == prompt_hash or self._has_left_the_record:
+            is_same = kept.info.items() <= about_call(info or {}).items()
+            if kept.prompt_hash == prompt_hash or (self._has_left_the_record and is_same):
                 return kept.answer
             raise self._changed(place[0])
         self._has_left_the_record = True
@@ -84,8 +94,9 @@ class SqlTaskJournal:
     def _changed(self, address: str) -> RunMismatchError:
         return RunMismatchError(
             f"task {self.task_id!r}: the prompt of call {address} is not the one that was recorded",
-            hint="a template, an included file or the version of this package has changed: undo that, "
-            "or begin another run; one that the command line begins with --fork keeps the calls that still fit",
+            hint="a template, an included file, a setting that decides which calls are made, or the version of this "
+            "package has changed: undo that, or begin another run; one that the command line begins with --fork keeps "
+            "the calls that still fit",
         )
 
     async def put(self, key: CallKey, call: Call | Recall, answer: Answer) -> None:
@@ -131,7 +142,9 @@ class Replay:
         """That of the answer that counts."""
         return self._kept.retry_generation(address)
 
-    def get(self, key: CallKey, prompt_hash: str, seed: int | None = None) -> Answer | None:
+    def get(
+        self, key: CallKey, prompt_hash: str, seed: int | None = None, info: Mapping[str, Any] | None = None
+    ) -> Answer | None:
         """The recorded answer, or the one that was taken over from another run."""
         address = format_address(key.address)
         found = self._kept.recorded.get((address, key.attempt))

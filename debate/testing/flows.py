@@ -208,7 +208,9 @@ class DictJournal:
         """Always the first."""
         return 0
 
-    def get(self, key: CallKey, prompt_hash: str, seed: int | None = None) -> Answer | None:
+    def get(
+        self, key: CallKey, prompt_hash: str, seed: int | None = None, info: Mapping[str, Any] | None = None
+    ) -> Answer | None:
         """The recorded answer, whatever the prompt."""
         return self.entries.get(key)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -153,6 +154,13 @@ def test_a_results_file_without_its_store_lists_the_same_with_its_eval_set(
     alone = run.parent / "alone" / "results.jsonl"
     alone.write_bytes((run / "results.jsonl").read_bytes())
     assert listed(monkeypatch, capsys, alone, "--evalset", str(run / "tasks.jsonl"), *flags) == known
+
+
+def test_a_key_that_no_task_has_is_refused() -> None:
+    nameless = [replace(each, group=None) for each in STANDINGS]
+    with pytest.raises(InputError, match="no task of the run has 'subject' in its metadata"):
+        Listing(key="subject").of(nameless)
+    Listing().of(nameless)
 
 
 def test_groups_may_go_by_another_key(

@@ -213,3 +213,27 @@ def test_a_run_with_an_empty_memory_says_so(tmp_path: Path, store: Path) -> None
 def test_evaluators_without_agents_remember_nothing_and_say_so(tmp_path: Path) -> None:
     run_with_memory(tmp_path, "--evaluator", "value", "--out", tmp_path / "out")
     assert memory("remember", tmp_path / "out", "--embedder", "hashing").startswith("0 conclusions remembered\nonly a")
+
+
+def test_the_store_of_a_run_is_no_memory_store_and_stays_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "t.jsonl").write_text('{"id": "t", "x": "?", "candidates": ["a", "b"]}\n')
+    given = ["run", tmp_path / "t.jsonl", "--backend", "debate.testing:reply_for", "--rounds", "1", "--out"]
+    assert CliRunner().invoke(app, [*map(str, [*given, tmp_path / "run"])]).exit_code == 0
+    file = tmp_path / "run" / "run.sqlite"
+    before = file.read_bytes()
+    for command in (["stats"], ["verify"], ["search", "a/b", "what?"]):
+        result = CliRunner().invoke(app, ["memory", *command, "--memory", str(file)])
+        assert isinstance(result.exception, ConfigError)
+        assert "is no memory store" in str(result.exception)
+    assert file.read_bytes() == before
+
+
+def test_to_remember_a_run_whose_store_is_gone_makes_no_other(tmp_path: Path) -> None:
+    (tmp_path / "t.jsonl").write_text('{"id": "t", "x": "?", "candidates": ["a", "b"]}\n')
+    given = ["run", tmp_path / "t.jsonl", "--backend", "debate.testing:reply_for", "--rounds", "1", "--out"]
+    assert CliRunner().invoke(app, [*map(str, [*given, tmp_path / "run"])]).exit_code == 0
+    (tmp_path / "run" / "run.sqlite").unlink()
+    result = CliRunner().invoke(app, ["memory", "remember", str(tmp_path / "run"), "--memory", str(tmp_path / "m")])
+    assert result.exit_code != 0
+    assert "is gone" in str(result.exception)
+    assert not (tmp_path / "run" / "run.sqlite").exists()

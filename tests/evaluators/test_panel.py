@@ -212,6 +212,7 @@ def test_the_description_does_not_depend_on_the_order_of_listing() -> None:
         ({"quorum": 4}, "quorum"),
         ({"below": "weighted"}, "weights"),
         ({"weights": {"j0": 1.0}}, "weights"),
+        ({"weights": dict.fromkeys(MEMBERS, 1.0)}, "weights"),
         ({"members": {"a": CallbackEvaluator(len, scale=ERRORS)}}, "formula"),
     ],
 )

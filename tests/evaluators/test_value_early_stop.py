@@ -49,6 +49,15 @@ def test_a_candidate_that_is_good_enough_gets_no_more_samples() -> None:
     assert evaluation.details["n_ok"] == [2, 4, 2, 4]
 
 
+def test_a_candidate_that_is_good_enough_has_the_samples_that_a_score_takes() -> None:
+    judge = of([10, 3])
+    evaluator = ValueEvaluator(samples=5, min_ok=3, early_stop=EarlyStop(threshold=0.9, min_samples=2))
+    evaluation = judged(evaluator, Task("x", texts(2)), judge)
+    assert counts(judge, 2) == [3, 5]
+    assert evaluation.scores.tolist() == pytest.approx([10, 3])
+    assert evaluation.selected == 0
+
+
 def test_nothing_good_enough_is_as_without_stopping() -> None:
     judge, plainly = of([5, 6]), of([5, 6])
     stopping = judged(ValueEvaluator(early_stop=EarlyStop()), Task("x", texts(2)), judge)

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from debate import Task, VoteEvaluator
+from debate import Engine, Task, VoteEvaluator
+from debate.backends import Call, Scripted
 from debate.errors import ConfigError
 from debate.evaluators.base import RunContext
 from debate.flow import Generate
@@ -214,12 +215,32 @@ def test_a_tie_is_no_vote_where_one_must_choose() -> None:
     assert evaluation.details["ballots"]["reasons"] == {"unknown_candidate": 1}
 
 
-@pytest.mark.parametrize("kind", ["ranking", "plurality", "pairwise"])
-def test_a_single_candidate_has_the_highest_score(kind: Any) -> None:
-    evaluator = VoteEvaluator(ballots=2, ballot=kind)
+@pytest.mark.parametrize(
+    ("kind", "count"),
+    [("ranking", None), ("ranking", "copeland"), ("ranking", "borda_span"), ("plurality", None), ("pairwise", None)],
+)
+def test_a_single_candidate_has_the_highest_score(kind: Any, count: Any) -> None:
+    evaluator = VoteEvaluator(ballots=2, ballot=kind, count=count)
     evaluation = judged(evaluator, Task("x", ["t0"]), honest)
     assert evaluation.scores.tolist() == [evaluator.scale.high]
     assert (evaluation.status, evaluation.selected) == ("ok", 0)
+
+
+@pytest.mark.parametrize(("n", "most"), [(4, 400), (25, 400), (60, 486), (200, 836)])
+def test_a_reply_has_room_for_the_longest_ranking(n: int, most: int) -> None:
+    asked: list[int | None] = []
+
+    def answer(call: Call) -> str:
+        asked.append(call.sampling.max_tokens)
+        labels = call.info["labels"]
+        return json.dumps({"reasoning": "r" * 600, "ranking": " > ".join(labels)})
+
+    task = Task("x", [f"t{j}" for j in range(n)])
+    with Engine(Scripted(answer)) as engine:
+        evaluation = engine.evaluate(task, VoteEvaluator(ballots=1))
+    assert evaluation.status == "ok"
+    assert asked == [most]
+    assert VoteEvaluator().footprint(task).max_tokens == most
 
 
 def test_feedback_holds_what_was_said() -> None:
@@ -234,6 +255,8 @@ def test_feedback_holds_what_was_said() -> None:
     [
         ({"ballots": 0}, "ballots"),
         ({"quorum": 0}, "quorum"),
+        ({"ballots": 2, "quorum": 5}, "quorum"),
+        ({"ballots": 2, "quorum": 5, "ballot": "plurality"}, "quorum"),
         ({"ballot": "approval"}, "ballot"),
         ({"count": "approval"}, "count"),
         ({"ballot": "plurality", "count": "borda"}, "count"),

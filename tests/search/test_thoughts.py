@@ -77,6 +77,30 @@ def test_a_thought_that_cannot_be_scored_is_not_gone_on_with() -> None:
     assert sum(thought.score is None for thought in result.levels[0].thoughts) == 1
 
 
+def test_a_level_without_any_score_leaves_the_one_before_it_as_the_best() -> None:
+    def fails_below(x: str, text: str) -> float:
+        if len(text) > 1:
+            raise ValueError("too long")
+        return float("b" in text)
+
+    with Engine(Scripted(no_model)) as engine:
+        result = beam(engine, "x", letters, CallbackEvaluator(fails_below, scale=Scale()), width=1, depth=3)
+    assert [thought.text for thought in result.best] == ["b"]
+    assert [level.kept for level in result.levels] == [(1,), ()]
+
+
+def test_depth_first_reports_ties_at_the_cut_among_those_that_are_good_enough() -> None:
+    def level(threshold: float) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        with Engine(Scripted(no_model)) as engine:
+            found = depth_first(
+                engine, "x", letters, COUNTING, lambda x, text: False, width=2, depth=1, threshold=threshold
+            )
+        return found.levels[0].kept, found.levels[0].tied_at_cut
+
+    assert level(0.0) == ((1, 0), (0, 2))
+    assert level(0.05) == ((1,), ())
+
+
 def test_a_recorded_level_says_what_each_thought_goes_on_from(tmp_path: Path) -> None:
     with Engine(Scripted(no_model), store=tmp_path / "s.sqlite") as engine:
         beam(engine, "x", letters, COUNTING, width=2, depth=2, run="broad")

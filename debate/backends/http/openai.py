@@ -196,9 +196,11 @@ class OpenAICompatible(HTTPBackend):
         return bool(fewer)
 
     def _rename(self, name: str, message: str) -> None:
-        if name not in self._renamed:
-            self._renamed[name] = "max_completion_tokens" if name == "max_tokens" else None
-            log.warning("%s: %s; sending %s", self.base_url, message, self._renamed[name] or f"no {name}")
+        if name in self._renamed:
+            return  # another call has found it out
+        own = next((each for each, sent in self._renamed.items() if sent == name), name)
+        self._renamed[own] = "max_completion_tokens" if name == "max_tokens" else None
+        log.warning("%s: %s; sending %s", self.base_url, message, self._renamed[own] or f"no {name}")
 
     def _parameters(self, call: Call, messages: Chat) -> dict[str, Any]:
         """Sampling, seed and what is to be read out by the names that the server has for them."""

@@ -31,7 +31,7 @@ from debate.hashing import derive
 from debate.parsing.debate_reply import ParsedReply
 from debate.scoring.distributions import p_best
 from debate.scoring.tensor import normalize_tensor
-from debate.selection import argmax
+from debate.selection import all_best
 from debate.settings import documented
 from debate.stop_rules import Rounds
 from debate.types import UNSPOKEN, Failure, FloatArray, Memory, SilentReadout, StopReason, Task, Transcript, Turn
@@ -378,5 +378,5 @@ def _mean_p_best(members: Sequence[Evaluation], scores: FloatArray) -> FloatArra
 
 
 def _agree(members: Sequence[Evaluation]) -> bool | None:
-    best = [argmax(member.scores) for member in members]
-    return None if None in best else len(set(best)) == 1
+    best = [all_best(member.scores) for member in members]
+    return None if () in best else len(set(best)) == 1

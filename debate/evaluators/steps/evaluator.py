@@ -62,6 +62,9 @@ class StepEvaluator(BaseEvaluator):
             raise ConfigError(str(error), field="split") from None
         if self.reduce == "product" and (self.judge.scale.low, self.judge.scale.high) != (0.0, 1.0):
             raise ConfigError("a product takes scores in 0..1, and this judge's are not", field="reduce")
+        if self.threshold is not None and not self.scale.low <= self.threshold <= self.scale.high:
+            problem = f"must lie on the judge's scale, {self.scale.low:g}..{self.scale.high:g}, got {self.threshold:g}"
+            raise ConfigError(problem, field="threshold")
         if self.ask_solved and not isinstance(self.judge, PromptedSteps):
             raise ConfigError("only a prompted judge can be asked", field="ask_solved")
 
@@ -138,8 +141,13 @@ class StepEvaluator(BaseEvaluator):
         given: Sequence[str] | None = candidate.metadata.get("steps")
         if given is not None:
             return tuple(given)
-        parts = [candidate.text] if self.split is None else re.split(self.split, candidate.text)
-        return tuple(part.strip() for part in parts if part and part.strip()) or (candidate.text,)
+        return tuple(part.strip() for part in self._parts(candidate.text) if part.strip()) or (candidate.text,)
+
+    def _parts(self, text: str) -> list[str]:
+        if self.split is None:
+            return [text]
+        between = re.compile(self.split)
+        return between.split(text)[:: between.groups + 1]  # what its groups hold stands in between
 
     def footprint(self, task: Task) -> Footprint:
         """Upper bound of one question to the judge."""

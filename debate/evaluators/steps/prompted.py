@@ -111,9 +111,11 @@ class PromptedSteps(ValueJudge):
     def ask_all(self, task: Task, solutions: Sequence[Solution]) -> Flow[tuple[Judgment, ...]]:
         """Ask about every step of every solution at once."""
         prompts = self._prompts(task, self.template, self.prompt_rules)
-        samples = range(self.samples)
-        places = [(solution, n, s) for solution in solutions for n in range(len(solution.steps)) for s in samples]
-        return (yield from gather([self._ask(task, prompts, *place) for place in places]))
+        steps = [(solution, n) for solution in solutions for n in range(len(solution.steps))]
+        # By sample, so that more of them stand behind those that are recorded when a run is resumed.
+        places = [(*step, s) for s in range(self.samples) for step in steps]
+        answers = yield from gather([self._ask(task, prompts, *place) for place in places])
+        return tuple(answer for k in range(len(steps)) for answer in answers[k :: len(steps)])
 
     def ask_solved(self, task: Task, solutions: Sequence[Solution]) -> Flow[tuple[Parsed[bool], ...]]:
         """Ask whether the last step of each solution completes it."""

@@ -211,6 +211,20 @@ def test_parameters_that_a_server_says_it_does_not_take_are_left_out_or_renamed(
     assert len(caplog.records) == 2
 
 
+def test_a_server_that_takes_no_limit_of_tokens_by_any_name_is_not_asked_for_ever() -> None:
+    def strict(request: Request) -> Reply | None:
+        for name in ("max_tokens", "max_completion_tokens"):
+            if name in request.body:
+                return failing(400, f"Unsupported parameter: '{name}' is not supported with this model.")
+        return None
+
+    with FakeServer(strict) as server:
+        outcomes = ask(backend_of(server), *[call_of()] * 4)
+    assert not any(isinstance(outcome, BaseException) for outcome in outcomes)
+    assert not {"max_tokens", "max_completion_tokens"} & server.requests[-1].body.keys()
+    assert len(server.requests) <= 3 * 4
+
+
 # Labels that are read out
 
 LABELS = (*map(str, range(11)), "null")

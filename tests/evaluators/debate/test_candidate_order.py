@@ -178,6 +178,19 @@ def test_both_orders_agree_when_the_judge_goes_by_the_text() -> None:
     assert (evaluation.order_agreement, evaluation.selected, evaluation.status) == (True, 2, "ok")
 
 
+@pytest.mark.parametrize("liked", [0, 1])
+def test_orders_of_which_one_ties_do_not_agree_whichever_the_other_prefers(liked: int) -> None:
+    first_order: list[str] = []
+
+    def answer(call: Generate) -> str:
+        order = list(shown(call).values())
+        first_order[:] = first_order or order
+        is_tied = order == first_order
+        return Judge(lambda call, text, component: 5.0 if is_tied or text != f"text {liked}" else 9.0)(call)
+
+    assert debate(evaluator(candidate_order="balanced", rounds=1), answer).order_agreement is False
+
+
 def test_a_candidate_that_one_order_left_unscored_has_no_score_and_no_agreement() -> None:
     first_order: list[str] = []
 

@@ -15,6 +15,7 @@ from debate import Engine, StepEvaluator, Task
 from debate.backends import Call, Scripted
 from debate.errors import ConfigError, TaskError
 from debate.evaluators.steps.prompted import PromptedSteps
+from debate.evaluators.steps.reward_models import RewardModelSteps
 from debate.flow import Generate
 from debate.parsing.values import JsonField
 from debate.testing import Recorder
@@ -144,6 +145,7 @@ def test_a_step_that_fails_is_its_own_candidates_alone() -> None:
         (r"\n", "one\n\n\ntwo", ["one", "two"]),
         (r";", " ;; ", [" ;; "]),
         (r"(?:^|\n)\d+\. ", "1. one\n2. two", ["one", "two"]),
+        (r"(;)|(\n)", "one;two\nthree", ["one", "two", "three"]),
     ],
 )
 def test_a_text_is_cut_where_it_is_said(split: str | None, text: str, steps: list[str]) -> None:
@@ -264,7 +266,12 @@ def test_the_engine_gives_the_same_as_a_flow_by_hand() -> None:
 
 @pytest.mark.parametrize(
     ("options", "field"),
-    [({"reduce": "best"}, "reduce"), ({"split": "("}, "split")],
+    [
+        ({"reduce": "best"}, "reduce"),
+        ({"split": "("}, "split"),
+        ({"threshold": 500}, "threshold"),
+        ({"threshold": 2, "judge": RewardModelSteps()}, "threshold"),
+    ],
 )
 def test_settings_that_cannot_work_are_named(options: dict[str, Any], field: str) -> None:
     with pytest.raises(ConfigError) as refused:
