@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import getpass
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -30,7 +30,10 @@ LABELS_FILE = "labels.jsonl"
 def label(
     folder: Annotated[Path, typer.Argument(help="Folder of the run.")],
     sample: Annotated[int | None, typer.Option(help="Number of tasks to draw.", min=1)] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the draw. A larger sample holds a smaller one of its seed.")] = 0,
+    seed: Annotated[
+        int | None,
+        typer.Option(help="Seed of the draw. A larger sample holds a smaller one of its seed.", show_default="0"),
+    ] = None,
     stratify: Annotated[
         str | None, typer.Option(help="Draw as many tasks of each value of this key of the metadata, such as group.")
     ] = None,
@@ -67,6 +70,20 @@ def label(
     """
     if [sample is not None, join is not None, summary].count(True) != 1:
         raise ConfigError("give one of --sample N, --import FILE and --summary", field="debate label")
+    sampling = {
+        "--seed": seed,
+        "--stratify": stratify,
+        "--by": by,
+        "--scores": scores,
+        "--html": html,
+        "--force": force,
+    }
+    if sample is None:
+        _refuse_without("--sample", sampling)
+    if not summary:
+        _refuse_without("--summary", {"--passing": passing, "--json": as_json})
+    if html is None:
+        _refuse_without("--html", {"--force": force})
     if html is not None and html.exists() and not force:
         raise ConfigError("exists already", file=html, hint="--force replaces it")
     path = labels or folder / LABELS_FILE
@@ -75,8 +92,14 @@ def label(
     elif join is not None:
         _join(folder, path, join)
     else:
-        asked = _Sample(sample or 0, seed, stratify or "", scores)
+        asked = _Sample(sample or 0, seed or 0, stratify or "", scores)
         _label(folder, path, by or _login_name(), asked, html)
+
+
+def _refuse_without(mode: str, flags: Mapping[str, object]) -> None:
+    for flag, value in flags.items():
+        if value is not None and value is not False:
+            raise ConfigError(f"is of use only with {mode}", field=flag, hint="leave it out here")
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -161,16 +161,25 @@ def read_labels(file: Path, names: Mapping[str, Names]) -> Joined:
     """
     found: dict[str, list[Record]] = {}
     unknown: dict[str, None] = {}
-    for record in map(_with_cells, RecordFile(file)):
+    for record in RecordFile(file):
         name = record.text("task_id")
         if name in names:
-            found.setdefault(name, []).append(record)
+            _check_index(record, names[name])
+            found.setdefault(name, []).append(_with_cells(record))
         else:
             unknown[name] = None
     if unknown and not found:
         hint = f"the run's tasks are called {next(iter(names), '')!r} and the like: see `task_id` in its results.jsonl"
         raise TaskError(f"no task of the run has one of these ids: {', '.join([*unknown][:3])}", file=file, hint=hint)
     return Joined({name: _together(each, names[name]) for name, each in found.items()}, tuple(unknown))
+
+
+def label_records(file: Path) -> Iterator[Record]:
+    """The lines of a file of labels, in which what CSV holds as text is read: a label, and how its task was drawn.
+
+    Raises as `RecordFile`.
+    """
+    return map(_with_cells, RecordFile(file))
 
 
 def _with_cells(record: Record) -> Record:
@@ -180,14 +189,35 @@ def _with_cells(record: Record) -> Record:
     return replace(record, data={**record.data, **{key: record.cell(key) for key in keys}})
 
 
+def _check_index(record: Record, names: Names) -> None:
+    """Refuse a whole number in a cell of a table that could be an index or the name of another candidate."""
+    text, index = record.data.get("best"), _with_cells(record).data.get("best")
+    if not isinstance(text, str) or not isinstance(index, int):
+        return
+    for j, each in enumerate(names):
+        if j != index and (text in each or str(index) in each):
+            what = "id" if each[0] in (text, str(index)) else "generator"
+            hint = 'give the letter, from A, or the name in JSON lines: {"best": "' + str(index) + '"}'
+            record.refuse(f"`{text}` is both an index from 0 and the {what} of candidate {j}", "best", hint)
+
+
+def author(record: Record) -> str:
+    """Who gave the label of a line; empty where nobody is named.
+
+    Raises:
+        TaskError: for something that is no name.
+    """
+    return record.optional_text("by") or ""
+
+
 def _together(records: Sequence[Record], names: Names) -> Labels:
-    alone = [record for record in records if not record.optional_text("by")]
+    alone = [record for record in records if not author(record)]
     if len(alone) > 1:
         hint = "name the people with `by`, or keep one of the lines"
         alone[1].refuse(f"is a second label of this task, beside that of line {alone[0].line}", "task_id", hint)
-    together = _opinion(_said(alone[0]), names) if alone else Opinion(len(names))
+    together = _opinion(checked_label(alone[0]), names) if alone else Opinion(len(names))
     votes = _votes(alone[0], names) if alone else []
-    signed = [_vote(record, names) for record in records if record.optional_text("by")]
+    signed = [_vote(record, names) for record in records if author(record)]
     return _concluded(together, [*votes, *signed])
 
 
@@ -208,11 +238,15 @@ def _votes(record: Record, names: Names) -> list[Opinion]:
 def _vote(record: Record, names: Names) -> Opinion:
     if record.data.get("votes") not in (None, ""):
         record.refuse("is inside the vote of one person", "votes", "leave out `by` where several people voted")
-    return _opinion(_said(record), names)
+    return _opinion(checked_label(record), names)
 
 
-def _said(record: Record) -> Record:
-    """A record that holds a label, if only an empty one: one without is misspelled."""
+def checked_label(record: Record) -> Record:
+    """A record that holds a label, if only an empty one: one without is misspelled.
+
+    Raises:
+        TaskError: for a record without one.
+    """
     if not LABELS & record.data.keys():
         hint = f"one of {', '.join(sorted(LABELS))} holds it"
         record.refuse(f"holds no label, by its keys {', '.join(record.data)}", hint=hint)
@@ -263,7 +297,7 @@ def _opinion(record: Record, names: Names) -> Opinion:
         best=_best(record, names) if "best" in given else (),
         ranking=_ranking(record, names) if "ranking" in given else None,
         scores=_scores(record, names) if "scores" in given else {},
-        by=record.optional_text("by") or "",
+        by=author(record),
         at=record.optional_text("at") or "",
         drawn=_drawn(record) if given else None,
     )

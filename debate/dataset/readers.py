@@ -11,7 +11,7 @@ import io
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import date, datetime, time
 from pathlib import Path
 from typing import Any, cast
@@ -78,11 +78,16 @@ _NOT_TEXT = {b"\xff\xfe": "it looks like UTF-16: save the file as UTF-8", b"\x1f
 
 def _json_values(stream: io.BufferedReader, file: Path) -> Iterator[Record]:
     is_array = stream.peek(4096).removeprefix(_BOM).lstrip()[:1] == b"["
-    return _array(stream, file) if is_array else _lines(stream, file)
+    return _array(stream, file) if is_array else json_lines(stream, file)
 
 
-def _lines(stream: io.BufferedReader, file: Path) -> Iterator[Record]:
-    for number, raw in enumerate(stream, 1):
+def json_lines(lines: Iterable[bytes], file: Path) -> Iterator[Record]:
+    """The objects in lines of JSON; `file` is for messages.
+
+    Raises:
+        TaskError: for a line that holds something else, at its line.
+    """
+    for number, raw in enumerate(lines, 1):
         try:
             text = raw.decode("utf-8-sig" if number == 1 else "utf-8").strip()
         except UnicodeDecodeError as error:

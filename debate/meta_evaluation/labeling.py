@@ -6,6 +6,7 @@ scores, choices and generators.
 
 from __future__ import annotations
 
+import codecs
 import fcntl
 import hashlib
 import html
@@ -23,8 +24,9 @@ from io import FileIO
 from pathlib import Path
 from typing import Any
 
-from debate.dataset.labels import Drawn
-from debate.dataset.readers import RecordFile
+from debate.dataset.labels import LABELS, Drawn, author, checked_label, label_records
+from debate.dataset.readers import TABLES, json_lines
+from debate.dataset.records import Record
 from debate.errors import ConfigError, InputError, StoreError
 from debate.files import json_text, valid_unicode
 from debate.hashing import digest
@@ -210,10 +212,12 @@ class LabelFile:
         """The last line of a person on each task, by its id; none where there is no file.
 
         Raises:
-            TaskError: for a line that is no JSON; names file and line.
+            TaskError: for a line that is no JSON, or without a task; names file and line.
         """
-        records = [record.data for record in RecordFile(self.path)] if self.path.exists() else []
-        return {str(each.get("task_id")): dict(each) for each in records if each.get("by", "") == by}
+        return {task_id: dict(record.data) for (who, task_id), record in self._held().items() if who == by}
+
+    def _held(self) -> dict[tuple[str, str], Record]:
+        return _last_lines(self.path) if self.path.exists() else {}
 
     def add(self, item: Item, said: Mapping[str, Any], by: str) -> None:
         """Append what a person says of a task, with who and when, and how the task was drawn. Raises as `append`."""
@@ -225,22 +229,30 @@ class LabelFile:
     def join(self, others: Path, unknown: Collection[str] = ()) -> tuple[int, int]:
         """Append the lines of another file of labels, as the form makes them; returns how many, and how many not.
 
-        A line is left out where the file has one of the same person on the same task that is as new. Check the other
-        file first: `read_run(folder, others)`.
+        A person's last line on a task counts. It is left out where the file has one of the same person on the same
+        task that is as new. Check the other file first: `read_run(folder, others)`.
 
         unknown: ids of tasks that are left out, and not counted.
+
+        Raises:
+            TaskError: before anything is written: for a line by nobody that is newer than one in the file, which would
+                have two labels of the task then; and as `of`.
         """
+        told = {key: record for key, record in _last_lines(others).items() if key[1] not in unknown}
         self.repair()
-        records = [dict(record.data) for record in RecordFile(others)]
-        records = [each for each in records if str(each["task_id"]) not in unknown]
-        held = {by: self.of(by) for by in {str(each.get("by", "")) for each in records}}
-        earlier = [held[str(each.get("by", ""))].get(str(each["task_id"]), {}) for each in records]
-        pairs = [(new, old) for new, old in zip(records, earlier, strict=True) if _at(new) > _at(old)]
-        self.append(_with_earlier(new, old) for new, old in pairs)
-        return len(pairs), len(records) - len(pairs)
+        held = self._held()
+        newer = [
+            (record, held.get(key)) for key, record in told.items() if key not in held or _is_newer(record, held[key])
+        ]
+        for new, old in newer:
+            if old is not None and not author(new):
+                problem = f"is newer than {self.path}:{old.line}, and neither says whose label of this task it is"
+                new.refuse(problem, "task_id", "name the people with `by`, or delete the older line")
+        self.append(_with_earlier(_filled(new), old.data if old else {}) for new, old in newer)
+        return len(newer), len(told) - len(newer)
 
     def repair(self) -> None:
-        """Remove a last line that was cut off, where there is a file. Raises as `append`."""
+        """Remove a last line that was cut off, where there is a file of labels. Raises as `append`."""
         if self.path.exists():
             self.append(())
 
@@ -248,8 +260,10 @@ class LabelFile:
         """Write lines, on the disk before this returns. A last line that was cut off is removed first.
 
         Raises:
+            ConfigError: for a file of something else, which stays as it is.
             InputError: when the file cannot be opened.
             StoreError: when it cannot be written.
+            TaskError: when a last line was cut off, and one before it is no label; the file stays as it is.
         """
         lines = "".join(f"{json_text(each)}\n" for each in labels).encode()
         try:
@@ -261,15 +275,15 @@ class LabelFile:
             with stream:
                 with suppress(OSError):  # a file system without locks
                     fcntl.flock(stream, fcntl.LOCK_EX)
-                _append(stream, lines)
+                _append(stream, lines, self.path)
         except OSError as error:
             hint = "what was labeled before is in it; make room and go on with the same command"
             raise StoreError(f"{self.path}: cannot be written: {error.strerror}", hint=hint) from None
 
 
-def _append(stream: FileIO, lines: bytes) -> None:
+def _append(stream: FileIO, lines: bytes, file: Path) -> None:
     stream.seek(0)
-    kept = _complete(stream.read())
+    kept = _complete(stream.read(), file)
     stream.truncate(len(kept))
     rest = memoryview(lines if kept.endswith(b"\n") or not kept else b"\n" + lines)
     try:
@@ -281,24 +295,62 @@ def _append(stream: FileIO, lines: bytes) -> None:
         raise
 
 
-def _complete(data: bytes) -> bytes:
-    """The bytes without a last line that was cut off. One that lacks its line feed alone is complete."""
-    whole, feed, last = data.rpartition(b"\n")
+def _complete(data: bytes, file: Path) -> bytes:
+    """The bytes without a last line that was cut off. One that lacks its line feed alone is complete.
+
+    Raises:
+        ConfigError: where the bytes are not those of a file of labels: nothing of it may be removed.
+        TaskError: where a label was cut off, and a line before it is none.
+    """
+    text = data.removeprefix(codecs.BOM_UTF8)
+    if text.strip() and not text.lstrip().startswith(b"{"):
+        raise ConfigError("is no file of labels: it does not begin with {", file=file, hint=_ANOTHER_FILE)
+    last = text.rpartition(b"\n")[2]
+    if not last.strip() or _is_json(last):
+        return data
+    if not last.lstrip().startswith(b"{"):
+        problem = "is no label, which begins with {"
+        raise ConfigError(problem, file=file, line=text.count(b"\n") + 1, hint=_ANOTHER_FILE)
+    whole = data[: len(data) - len(last)]
+    for record in json_lines(whole.split(b"\n"), file):
+        checked_label(record).text("task_id")
+    return whole
+
+
+_ANOTHER_FILE = "labels are JSON lines, an object each; name another file, which need not exist yet, or repair this one"
+
+
+def _is_json(line: bytes) -> bool:
     try:
-        json.loads(last)
+        json.loads(line)
     except ValueError:
-        return whole + feed
-    return data
+        return False
+    return True
+
+
+def _last_lines(file: Path) -> dict[tuple[str, str], Record]:
+    """The last line of each person on each task, by both."""
+    return {(author(record), record.text("task_id")): record for record in label_records(file)}
+
+
+def _filled(record: Record) -> dict[str, Any]:
+    """A line; one of a table without its empty cells, but with an empty label where it holds no other."""
+    if record.file.suffix.lower() not in TABLES:
+        return dict(record.data)
+    filled = {key: value for key, value in record.data.items() if value not in (None, "")}
+    return filled if filled.keys() & LABELS else {**filled, **dict.fromkeys(record.data.keys() & LABELS)}
+
+
+def _is_newer(record: Record, other: Record) -> bool:
+    return _at(record.data) > _at(other.data)
 
 
 def _at(label: Mapping[str, Any]) -> datetime:
-    """When a label was given; the beginning of time where there is none, and a moment later where it does not say."""
-    if not label:
-        return datetime.min.replace(tzinfo=UTC)
+    """When a label was given; the beginning of time where it does not say."""
     try:
         at = datetime.fromisoformat(str(label.get("at")))
     except ValueError:
-        return datetime.min.replace(tzinfo=UTC, microsecond=1)
+        return datetime.min.replace(tzinfo=UTC)
     return at if at.tzinfo else at.replace(tzinfo=UTC)
 
 

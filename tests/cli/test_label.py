@@ -111,6 +111,26 @@ def test_a_faulty_file_is_refused_before_anything_is_added(run: Path, tmp_path: 
     assert not (run / "labels.jsonl").exists()
 
 
+def test_a_table_of_labels_is_imported_as_lines_that_every_command_reads(run: Path, tmp_path: Path) -> None:
+    (tmp_path / "labels.csv").write_text("task_id,best,by\nt0,0,anna\nt1,B,\n")
+    assert "2 labels added" in label(run, "--import", tmp_path / "labels.csv")
+    assert "0 labels added" in label(run, "--import", tmp_path / "labels.csv")
+    assert [line["best"] for line in labels(run / "labels.jsonl")] == [0, "B"]
+    assert "1 of 1 tasks are labeled by anna" in label(run, "--sample", 1, "--by", "anna", typed="1\n")
+
+
+@pytest.mark.parametrize("asked", [("--sample", 2, "--by", "anna"), ("--import", "good.jsonl")])
+def test_a_file_of_something_else_is_refused_and_stays_as_it_is(
+    run: Path, tmp_path: Path, asked: tuple[object, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("good.jsonl").write_text('{"task_id": "t0", "best": 0, "by": "x"}\n')
+    Path("notes.txt").write_text("hello notes\nmy last line of notes")
+    with pytest.raises(ConfigError, match="name another file"):
+        label(run, *asked, "--out", "notes.txt", typed="1\n1\n")
+    assert Path("notes.txt").read_text() == "hello notes\nmy last line of notes"
+
+
 def test_the_summary_says_how_many_and_how_sure(run: Path) -> None:
     label(run, "--sample", 4, "--stratify", "group", "--by", "anna", typed="1\n2\n3\n1\n")
     output = label(run, "--summary")
@@ -134,3 +154,34 @@ def test_a_summary_of_labels_that_nobody_drew_is_refused(run: Path, tmp_path: Pa
 def test_what_to_do_is_said_once(run: Path, given: tuple[str, ...]) -> None:
     with pytest.raises(ConfigError, match="give one of"):
         label(run, *given)
+
+
+@pytest.mark.parametrize(
+    ("asked", "useless", "only_with"),
+    [
+        *[
+            (asked, useless, "--sample")
+            for asked in (("--summary",), ("--import", "l.jsonl"))
+            for useless in (
+                ("--seed", "0"),
+                ("--stratify", "group"),
+                ("--by", "q"),
+                ("--scores",),
+                ("--html", "x.html"),
+                ("--force",),
+            )
+        ],
+        *[
+            (asked, useless, "--summary")
+            for asked in (("--sample", "2"), ("--import", "l.jsonl"))
+            for useless in (("--json",), ("--passing", "0"))
+        ],
+        (("--sample", "2"), ("--force",), "--html"),
+    ],
+)
+def test_a_flag_that_would_have_no_effect_is_refused(
+    run: Path, asked: tuple[str, ...], useless: tuple[str, ...], only_with: str
+) -> None:
+    with pytest.raises(ConfigError, match=f"^{useless[0]}: is of use only with {only_with}"):
+        label(run, *asked, *useless)
+    assert not (run / "labels.jsonl").exists()

@@ -165,6 +165,34 @@ def test_a_table_of_labels_has_numbers_lists_and_objects_in_its_cells(tmp_path: 
     assert not found["3"]
 
 
+NUMBERED: list[tuple[Names, str]] = [
+    ([("1", None), ("2", None)], "id of candidate 0"),
+    ([("c0", "1"), ("c1", "2")], "generator of candidate 0"),
+]
+
+
+@pytest.mark.parametrize(("names", "told"), NUMBERED)
+@pytest.mark.parametrize("cell", ["1", "1.0"])
+def test_a_number_that_is_an_index_and_the_name_of_another_candidate_is_refused(
+    cell: str, names: Names, told: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "labels.csv"
+    file.write_text(f"task_id,best\nq,{cell}\n")
+    with pytest.raises(
+        TaskError, match=rf"labels\.csv:2: best: `{cell}` is both an index from 0 and the {told}"
+    ) as error:
+        read_labels(file, {"q": names})
+    assert "the letter" in str(error.value.hint)
+
+
+def test_a_number_that_is_the_index_of_the_candidate_of_that_name_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "labels.csv"
+    file.write_text("task_id,best\nq,1\nr,B\n")
+    found = read_labels(file, {"q": [("0", None), ("1", None)], "r": [("1", None), ("2", None)]}).labels
+    assert found["q"].together.best == found["r"].together.best == (1,)
+    assert joined(tmp_path, {"best": "1"}, names=[("1", None), ("2", None)]).together.best == (0,)
+
+
 def test_a_parquet_file_of_labels_is_read(tmp_path: Path) -> None:
     arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     rows = [{"task_id": "q", "votes": [{"by": "anna", "best": 1}, {"by": "ben", "scores": {"clarity": [1.0, None]}}]}]

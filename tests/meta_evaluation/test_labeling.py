@@ -9,7 +9,9 @@ import json
 import re
 import shutil
 import subprocess
+import tempfile
 from collections import Counter
+from contextlib import suppress
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -18,7 +20,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from debate.dataset.labels import Drawn
+from debate.dataset.labels import Drawn, read_labels
 from debate.errors import ConfigError, InputError, TaskError
 from debate.meta_evaluation.judged import JudgedRun, read_run
 from debate.meta_evaluation.labeling import (
@@ -33,6 +35,7 @@ from debate.meta_evaluation.labeling import (
     rating_of,
     scores_of,
 )
+from debate.types import Names
 from tests.meta_evaluation.small_runs import scripted_run
 from tests.required import required
 from tests.small_flows import debates
@@ -235,6 +238,37 @@ def test_a_broken_line_inside_is_named_and_left_as_it_is(file: LabelFile) -> Non
     assert error.value.line == 2
 
 
+LABEL = '{"task_id": "q", "best": 0}'
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("hello notes\nmy last line of notes", "does not begin with {"),
+        (f"[{LABEL},\n{LABEL}]", "does not begin with {"),
+        (f"[{LABEL}]", "does not begin with {"),
+        (f"\ufeff \n[{LABEL}]", "does not begin with {"),
+        (f"{LABEL}\nmy last line of notes", "labels.jsonl:2: is no label"),
+        ("{notes}\n{more notes", "labels.jsonl:1: is not valid JSON"),
+        ('{"id": "q", "x": "Why?"}\n{"id": "r", "x"', "labels.jsonl:1: holds no label"),
+    ],
+)
+def test_nothing_is_removed_from_a_file_that_is_not_one_of_labels(text: str, told: str, tmp_path: Path) -> None:
+    path = tmp_path / "labels.jsonl"
+    path.write_text(text, encoding="utf-8")
+    for write in (LabelFile(path).repair, lambda: LabelFile(path).append([{"task_id": "q"}])):
+        with pytest.raises(InputError, match=re.escape(told)):
+            write()
+        assert path.read_text(encoding="utf-8") == text
+
+
+def test_a_file_that_begins_with_a_mark_of_its_bytes_is_one_of_labels(tmp_path: Path) -> None:
+    file = LabelFile(tmp_path / "labels.jsonl")
+    file.path.write_text(f'\ufeff{LABEL}\n{{"task_id": "r", "be', encoding="utf-8")
+    file.append([{"task_id": "s", "best": 1}])
+    assert list(file.of("")) == ["q", "s"]
+
+
 @pytest.mark.parametrize("name", ["labels.csv", "labels.json", "labels.PARQUET"])
 def test_labels_are_written_into_no_other_format(name: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="JSON lines"):
@@ -258,6 +292,96 @@ def test_joining_keeps_what_is_newer(file: LabelFile, tmp_path: Path) -> None:
     assert file.join(others.path) == (2, 1)
     assert [file.of(by)["q"]["best"] for by in ("anna", "ben", "cleo")] == [1, 2, 2]
     assert file.join(others.path) == (0, 3)
+
+
+NAMES: dict[str, Names] = {"q": [("c0", None), ("c1", None), ("c2", None)], "r": [("c0", None), ("c1", None)]}
+
+
+def test_labels_of_a_table_are_joined_as_they_are_read(file: LabelFile, tmp_path: Path) -> None:
+    table = tmp_path / "labels.csv"
+    drawn = '"{""seed"": 0, ""size"": 2, ""of"": 9}"'
+    table.write_text(
+        "task_id,best,ranking,scores,by,drawn\n"
+        f"q,0,,,anna,{drawn}\n"
+        'q,,"[2, 1, 1]","{""clarity"": [1, null, 3]}",ben,\n'
+        "r,B,,,,\n"
+        "r,,,,cleo,\n"
+    )
+    assert file.join(table) == (4, 0)
+    assert lines(file) == [
+        {"task_id": "q", "best": 0, "by": "anna", "drawn": {"seed": 0, "size": 2, "of": 9}},
+        {"task_id": "q", "ranking": [2, 1, 1], "scores": {"clarity": [1, None, 3]}, "by": "ben"},
+        {"task_id": "r", "best": "B"},
+        {"task_id": "r", "best": None, "ranking": None, "scores": None, "by": "cleo"},
+    ]
+    assert str(read_labels(file.path, NAMES)) == str(read_labels(table, NAMES))
+    assert file.join(table) == (0, 4)
+
+
+@pytest.mark.parametrize("by", ["", None, 7, True])
+def test_the_same_labels_are_joined_once_whoever_gave_them(by: Any, file: LabelFile, tmp_path: Path) -> None:
+    others = LabelFile(tmp_path / "others.jsonl")
+    others.append([{**told("", "2026-01-01", 1), "by": by}, {"task_id": "r", "best": 0}])
+    assert file.join(others.path) == (2, 0)
+    before = file.path.read_bytes()
+    assert file.join(others.path) == (0, 2)
+    assert file.path.read_bytes() == before
+    assert set(read_labels(file.path, NAMES).labels) == {"q", "r"}
+
+
+@pytest.mark.parametrize("by", ["", None])
+def test_a_newer_label_of_nobody_is_refused_before_anything_is_written(
+    by: Any, file: LabelFile, tmp_path: Path
+) -> None:
+    file.append([told("anna", "2026-01-01", 0), {**told("", "2026-01-01", 1), "by": by}])
+    before = file.path.read_bytes()
+    others = LabelFile(tmp_path / "others.jsonl")
+    others.append([told("ben", "2026-01-02", 0), {"task_id": "q", "best": 2, "at": "2026-01-02"}])
+    with pytest.raises(TaskError, match=r"others\.jsonl:2: task_id: is newer than .*labels\.jsonl:2") as error:
+        file.join(others.path)
+    assert "`by`" in str(error.value.hint)
+    assert file.path.read_bytes() == before
+
+
+def test_of_several_lines_of_a_person_the_last_is_joined(file: LabelFile, tmp_path: Path) -> None:
+    others = LabelFile(tmp_path / "others.jsonl")
+    others.append([told("anna", "2026-01-01", 0), told("anna", "2026-01-02", 2)])
+    assert file.join(others.path) == (1, 0)
+    assert [line["best"] for line in lines(file)] == [2]
+
+
+def some_line(task_id: str, best: Any, by: Any, at: Any) -> dict[str, Any]:
+    return {"task_id": task_id, "best": best, "by": by, "at": at}
+
+
+def whose(line: dict[str, Any]) -> tuple[str, str]:
+    return line["task_id"], str(line["by"] or "")
+
+
+a_line: st.SearchStrategy[dict[str, Any]] = st.builds(
+    some_line,
+    st.sampled_from(["q", "r"]),
+    st.sampled_from([None, 0, "B", [0, 1]]),
+    st.sampled_from([None, "", "anna", 7, "7"]),
+    st.sampled_from([None, "2026-01-01", "2026-01-02", 5]),
+)
+some_lines = st.lists(a_line, min_size=1, unique_by=whose)
+
+
+@quick
+@given(some_lines, some_lines)
+def test_no_join_makes_a_file_that_cannot_be_read(held: list[dict[str, Any]], told: list[dict[str, Any]]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        file, others = LabelFile(Path(folder, "labels.jsonl")), LabelFile(Path(folder, "others.jsonl"))
+        file.append(held)
+        others.append(told)
+        with suppress(TaskError):
+            file.join(others.path)
+        read_labels(file.path, NAMES)
+        file_of_both = file.path.read_bytes()
+        with suppress(TaskError):
+            assert file.join(others.path) == (0, len(told))
+        assert file.path.read_bytes() == file_of_both
 
 
 # ---- the form
