@@ -27,6 +27,7 @@ import numpy as np
 from debate.dataset.readers import TABLES, RecordFile
 from debate.dataset.records import Record
 from debate.errors import TaskError
+from debate.selection import level_ties
 from debate.types import FloatArray, Names, named_candidates
 
 LABELS = frozenset({"best", "ranking", "scores", "votes"})
@@ -83,13 +84,13 @@ class Opinion:
         """A number per candidate by which people order them, best highest, (J,); None where they order nothing.
 
         It is minus the rank; without a ranking 1 for the right candidates and 0 for the others; without these the mean
-        of the components' scores, NaN where one is missing.
+        of the components' scores, NaN where one is missing; means that are equal to within rounding are made equal.
         """
         if self.ranking is not None:
             return -np.asarray(self.ranking, dtype=np.float64)
         if self.best:
             return np.isin(np.arange(self.n_candidates), self.best).astype(np.float64)
-        return np.mean(list(self.scores.values()), axis=0) if self.scores else None
+        return level_ties(np.mean(list(self.scores.values()), axis=0)) if self.scores else None
 
     @cached_property
     def choice(self) -> tuple[int, ...]:

@@ -12,11 +12,12 @@ import numpy as np
 
 from debate.dataset.labels import Drawn, Labels, Opinion
 from debate.evaluation import verdict
+from debate.meta_evaluation.aggregation import debates_of
 from debate.meta_evaluation.judged import Judged, JudgedRun
 from debate.meta_evaluation.labeling import draw, eligible, strata_of
 from debate.statistics import Corrected, Estimate, ppi_mean_by_strata, rogan_gladen
 from debate.statistics.intervals import NOWHERE
-from debate.types import FloatArray
+from debate.types import FloatArray, FloatOrNaN
 
 FEW = 30
 """Below as many labels the interval of PPI++ is too short."""
@@ -41,7 +42,7 @@ class Figure:
 
     name: str
     of: str
-    judge: float
+    judge: FloatOrNaN
     ppi: Corrected
     rogan_gladen: Estimate | None = None
 
@@ -168,8 +169,11 @@ def _figures(tasks: Sequence[Judged], strata: Mapping[str, str], passing: float 
     asked: list[tuple[str, str, Pick, Said, Said]] = [("accuracy", "", _if_several, _right, _sure)]
     asked += [("wins", of, pick, _wins, _won) for of, pick in picks.items()]
     subjects: dict[str, Pick] = {"selected": _selected, **picks}
+    unscored: set[str] = set()  # the judge's whole score stands in for these, to narrow the intervals alone
     for name in sorted({name for task in tasks for name in task.labels.together.scores}):
-        scores = partial(_people_score, name), partial(_judge_score, name)
+        is_scored = any(_places(name, task) for task in tasks)
+        unscored |= set() if is_scored else {f"mean {name}"}
+        scores = partial(_people_score, name), partial(_judge_score, name) if is_scored else _whole_score
         asked.append(
             (f"mean {name}", "all candidates", _any, partial(_mean_of, scores[0]), partial(_mean_of, scores[1]))
         )
@@ -182,7 +186,10 @@ def _figures(tasks: Sequence[Judged], strata: Mapping[str, str], passing: float 
         said, judged = (np.array([each(task, j) for task, j in rows], dtype=np.float64) for each in (people, judge))
         if not np.isnan(said).all():
             is_rate = name in ("wins", "passes")
-            yield _figure(name, of, said, _filled(judged, is_rate), [strata[task.task_id] for task, _ in rows], is_rate)
+            found = _figure(
+                name, of, said, _filled(judged, is_rate), [strata[task.task_id] for task, _ in rows], is_rate
+            )
+            yield replace(found, judge=math.nan) if name in unscored else found
 
 
 def _figure(name: str, of: str, people: FloatArray, judge: FloatArray, strata: Sequence[str], is_rate: bool) -> Figure:
@@ -273,11 +280,20 @@ def _people_score(component: str, task: Judged, j: int) -> float:
     return math.nan if scores is None else float(scores[j])
 
 
+def _places(component: str, task: Judged) -> list[tuple[Judged, int]]:
+    """A task's debates with the judge's component of this name, whatever its case."""
+    names = [(each, k, name) for each in debates_of(task) for k, name in enumerate(each.components)]
+    return [(each, k) for each, k, name in names if name.casefold() == component.casefold()]
+
+
+def _whole_score(task: Judged, j: int) -> float:
+    return float(task.scores[j])
+
+
 def _judge_score(component: str, task: Judged, j: int) -> float:
-    """The mean of the agents in the last round; the whole score where the judge has no such component."""
-    if task.tensor is None or component not in task.components:
-        return float(task.scores[j])
-    cells = task.tensor[-1, :, j, task.components.index(component)]  # (I,)
+    """The mean of the agents in the last round, of both debates of a balanced one; NaN without such a component."""
+    found = [each.tensor[-1, :, j, k] for each, k in _places(component, task) if each.tensor is not None]  # (I,) each
+    cells = np.concatenate(found) if found else np.zeros(0)
     known = cells[~np.isnan(cells)]
     return float(known.mean()) if known.size else math.nan
 

@@ -183,9 +183,9 @@ def fit(run: JudgedRun, folds: int = 5, seed: int = 0, *, force: bool = False) -
     labeled = [task for task in run.tasks if _says_something(task, measure)]
     alike = [task for task in labeled if not task.own_weights]
     kept = [task for task in alike if not np.isnan(task.scores).any()]
-    if len(kept) < max(LEAST_TASKS, folds):
+    if len(kept) < (least := max(LEAST_TASKS, folds)):
         hint = "label some more; `best`, `ranking` or `scores` of a task's candidates count"
-        problem = f"needs {LEAST_TASKS} scored tasks with labels that order or score their candidates, has {len(kept)}"
+        problem = f"needs {least} scored tasks with labels that order or score their candidates, has {len(kept)}"
         if len(alike) < len(labeled):
             problem += f", besides {len(labeled) - len(alike)} with components of their own, which share no weights"
         raise InputError(problem, file=run.directory.path, hint=hint)
@@ -290,8 +290,17 @@ def _model(rows: _Rows, old: FloatArray, measure: Measure, ridge: float) -> _Mod
 
 
 def _chosen(rows: _Rows, old: FloatArray, measure: Measure, fold: NDArray[np.intp]) -> _Model:
-    """The model with the ridge that predicts each of the folds best from the others."""
+    """The model with the ridge that predicts each of the folds best from the others.
+
+    Where a single fold is left, as inside of two, its tasks are divided by halves; one task alone chooses nothing, and
+    the weights stay as they are.
+    """
     of_rows = fold[rows.tasks]
+    if np.unique(of_rows).size < 2:
+        _, places = np.unique(rows.tasks, return_inverse=True)
+        of_rows = places % 2
+    if np.unique(of_rows).size < 2:
+        return _model(rows, old, measure, math.inf)
 
     def loss(ridge: float) -> float:
         total = 0.0

@@ -28,6 +28,7 @@ from debate.dataset.labels import LABELS, Drawn, author, checked_label, label_re
 from debate.dataset.readers import TABLES, json_lines
 from debate.dataset.records import Record
 from debate.errors import ConfigError, InputError, StoreError
+from debate.evaluators.debate.settings import CELL_SCALE
 from debate.files import json_text, valid_unicode
 from debate.hashing import digest
 from debate.meta_evaluation.judged import Judged, JudgedRun
@@ -164,10 +165,11 @@ class Rating:
 def rating_of(run: JudgedRun) -> Rating:
     """What people are asked to score: the judge's components, or `score` where it has none.
 
-    A task with components of its own says in its `Item` what it was scored on.
+    Components are asked for on the scale on which agents score them, and `score` on that of the judge's scores. A task
+    with components of its own says in its `Item` what it was scored on.
     """
     names = dict.fromkeys(name for task in run.tasks if not task.own_weights for name in task.components)
-    scale = run.tasks[0].scale
+    scale = CELL_SCALE if any(task.components for task in run.tasks) else run.tasks[0].scale
     return Rating(tuple(names) or ("score",), scale.low, scale.high if math.isfinite(scale.high) else None)
 
 

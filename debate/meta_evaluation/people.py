@@ -241,7 +241,7 @@ def base_rates(tasks: Sequence[Judged]) -> BaseRates:
         labeled=len(labeled),
         decided=len(known),
         tied=sum(is_compared(task) and not decided(task) for task in several),
-        split=sum(not task.labels.together.choice for task in several),
+        split=sum(bool(task.labels.votes) and not task.labels.together.choice for task in several),
         single=len(labeled) - len(several),
         chance=_mean([len(best) / len(task.scores) for task, best in known]),
         constant=float(share_of.max()),

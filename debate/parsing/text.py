@@ -10,6 +10,9 @@ from debate.parsing.json_values import shown, unreadable
 NUMBER = r"[+\-−]?(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)"
 _WITH_LIMIT = re.compile(rf"(?P<number>{NUMBER})(?:\s*(?:/|out of)\s*(?P<limit>{NUMBER}))?")
 _ALONE = re.compile(rf"(?<![\w.,/]){_WITH_LIMIT.pattern}(?![\w/%]|[.,][0-9])")
+_DASH = r"[\-−‐‑‒–—―﹣-]"
+_NEGATIVE = re.compile(rf"(?:^|[^\w\-−‐‑‒–—―﹣-]){_DASH}$")
+_MAYBE_NEGATIVE = re.compile(rf"(?:{_DASH}|\b(?:minus|negative))[\s*_`\"'“”‘’(\[{{:]*$", re.IGNORECASE)
 _BEFORE = " \t\r\n*_`\"'“”‘’([{:"
 _AFTER = " \t\r\n*_`\"'“”‘’)]}.,;:!"
 
@@ -53,13 +56,31 @@ def is_within(literal: str, low: float, high: float) -> bool:
 def only_number(text: str, low: float, high: float) -> float:
     """The one number that stands in a text among words, as `read_number` reads it.
 
+    On a scale with negative numbers, any dash directly before the digits is a minus.
+
     Raises:
-        ReplyError: those of `read_number`, or ambiguous where several stand there.
+        ReplyError: those of `read_number`, or ambiguous where several stand there, or where on a scale with negative
+            numbers a word or a dash farther off leaves open whether the number is negative.
     """
-    found = [match[0] for match in _ALONE.finditer(text)]
+    found = list(_ALONE.finditer(text))
     if len(found) > 1:
         raise unreadable("ambiguous", f"Several numbers stand in {shown(text.strip())}; give one.")
-    return read_number(found[0] if found else text, low, high)
+    if not found:
+        return read_number(text, low, high)
+    return read_number(_signed(text, found[0]) if low < 0 else found[0][0], low, high)
+
+
+def _signed(text: str, found: re.Match[str]) -> str:
+    """The number with the minus that stands before it, if any."""
+    number, before = found[0], text[: found.start()]
+    if number[0] in "+-−":
+        return number
+    if _NEGATIVE.search(before):
+        return f"-{number}"
+    if _MAYBE_NEGATIVE.search(before):
+        hint = f"for a negative number, write -{found['number']}, with the sign directly before the digits"
+        raise unreadable("ambiguous", f"Whether {shown(text.strip())} is negative is not clear; {hint}.")
+    return number
 
 
 def tagged(reply: str, *names: str, finish_reason: str = "stop") -> str:

@@ -75,7 +75,7 @@ def ppi_mean(
         labels: (n,), the people's Y; NaN where there is none, and such an item is left out.
         judged: (n,), the judge's f of the same items.
         judged_others: (N,), the judge's f of items without a label; NaN is left out.
-        power: in [0, 1]; without it, the one of the smallest variance.
+        power: in [0, 1]; without it, the one of the smallest variance. It is 0 where no item lacks a label.
         confidence: in (0, 1).
 
     Raises:
@@ -89,6 +89,7 @@ def ppi_mean(
     trust = _power(y, f, rest) if power is None else power
     if not 0 <= trust <= 1:
         raise ValueError(f"power must lie in [0, 1], got {power}")
+    trust = trust if rest.size else 0.0
     if y.size < 2:
         reason = "fewer than two labels"
         return Corrected(
@@ -117,7 +118,8 @@ def ppi_mean_by_strata(labels: ArrayLike, judged: ArrayLike, strata: ArrayLike, 
         confidence: in (0, 1).
 
     Returns:
-        NaN with a reason where a stratum has fewer than two labels. `power` is the mean over strata by their weights.
+        NaN with a reason where a stratum has fewer than two labels, unless the judge scored none of its items. `power`
+        is the mean over strata by their weights.
 
     Raises:
         ValueError: for shapes that do not fit, and infinite values.
@@ -136,15 +138,19 @@ def ppi_mean_by_strata(labels: ArrayLike, judged: ArrayLike, strata: ArrayLike, 
     weights = sizes / max(float(sizes.sum()), 1.0)  # (strata,)
 
     def mean(values: list[float]) -> float:
-        return float(np.dot(weights, values))
+        return float(np.dot(weights[weights > 0], np.array(values)[weights > 0])) if weights.any() else math.nan
 
     center, half = mean([each.estimate for each in parts]), _joint_half(parts, weights)
-    few = [str(name) for name, each in zip(names, parts, strict=True) if each.reason]
+    few = [str(name) for name, each, weight in zip(names, parts, weights, strict=True) if each.reason and weight]
     return Corrected(
         center,
         (center - half, center + half),
         sum(each.n for each in parts),
-        f"fewer than two labels in {', '.join(map(repr, few[:3]))}" if few else None if parts else "no observations",
+        f"fewer than two labels in {', '.join(map(repr, few[:3]))}"
+        if few
+        else None
+        if sizes.any()
+        else "no observations",
         sum(each.left_out for each in parts),
         n_judged=sum(each.n_judged for each in parts),
         power=mean([each.power for each in parts]),
@@ -155,7 +161,7 @@ def ppi_mean_by_strata(labels: ArrayLike, judged: ArrayLike, strata: ArrayLike, 
 def _joint_half(parts: list[Corrected], weights: FloatArray) -> float:
     """Half of the interval of a weighted sum of independent estimates."""
     halves = np.array([(each.interval[1] - each.interval[0]) / 2 for each in parts])
-    return math.sqrt(float(((weights * halves) ** 2).sum()))
+    return math.sqrt(float(((weights * halves)[weights > 0] ** 2).sum()))
 
 
 def _power(y: FloatArray, f: FloatArray, rest: FloatArray) -> float:

@@ -44,7 +44,7 @@ class Position:
 
     Attributes:
         consistency: share of pairs decided alike in both orders; ties are decisions.
-        preference: P(the first wins) - 1/2 over all judgments that are not ties.
+        preference: P(the first wins) - 1/2 over all judgments that are not ties; its interval is clustered by pair.
         first_of_inconsistent: share of the pairs won from one place in both orders that went to the first place.
     """
 
@@ -192,12 +192,11 @@ def position(first_order: ArrayLike, second_order: ArrayLike, confidence: float 
     ahead, behind = (np.sign(each) for each in columns(first_order, second_order))  # (n,) each
     left_out = int(np.isnan(ahead).sum())
     a, b = ahead[~np.isnan(ahead)], behind[~np.isnan(ahead)]
-    at_first = int((a > 0).sum() + (b < 0).sum())
-    decided = int((a != 0).sum() + (b != 0).sum())
     one_place, first_both = int((a * b < 0).sum()), int(((a > 0) & (b < 0)).sum())
-    wins = wilson(at_first, decided, confidence)
+    at_first = np.where(np.r_[a, b] == 0, np.nan, np.r_[a > 0, b < 0])  # (2 n,)
+    wins = share(at_first, np.tile(np.arange(a.size), 2), confidence)
     low, high = wins.interval
-    preference = Estimate(wins.estimate - 0.5, (low - 0.5, high - 0.5), decided, wins.reason, left_out)
+    preference = Estimate(wins.estimate - 0.5, (low - 0.5, high - 0.5), wins.n, wins.reason, left_out)
     alike = wilson(int((a == b).sum()), a.size, confidence)
     consistency = Estimate(alike.estimate, alike.interval, a.size, alike.reason, left_out)
     return Position(consistency, preference, wilson(first_both, one_place, confidence))

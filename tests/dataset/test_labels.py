@@ -56,6 +56,13 @@ def test_what_is_preferred_is_the_ranking_else_the_best_else_the_mean_score() ->
     assert (scored.preference, scored.choice) == (pytest.approx([1, 3.5, 3.5]), (1, 2))
 
 
+def test_equal_means_tie_whatever_their_rounding() -> None:
+    scored = of({"scores": {"clarity": [0.1, 0.3], "depth": [0.2, 0.2], "style": [0.3, 0.1]}}).together
+    assert scored.choice == (0, 1)
+    assert scored.preference is not None
+    assert scored.preference[0] == scored.preference[1]
+
+
 def test_a_candidate_without_a_score_leaves_the_choice_open() -> None:
     opinion = of({"scores": {"clarity": [1, None, 3]}}, THREE).together
     assert opinion.preference == pytest.approx([1, math.nan, 3], nan_ok=True)

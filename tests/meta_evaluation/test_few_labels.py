@@ -241,6 +241,25 @@ def test_mean_scores_are_corrected_for_a_judge_who_is_too_generous() -> None:
     assert selected.estimate > 4.5
 
 
+def test_the_judges_component_is_found_in_both_debates_and_whatever_its_case() -> None:
+    run = scored(60, 60)
+    balanced = [replace(t, members=(t, t), tensor=None, components=(), scores=t.scores + 1) for t in run.tasks]
+    capitals = [replace(t, components=("Clarity",)) for t in run.tasks]
+    expected = corrected(run)
+    for tasks in (balanced, capitals):
+        found = corrected(run_of(tasks))
+        for of in ("all candidates", "a", "b"):
+            assert figure(found, "mean clarity", of).judge == pytest.approx(figure(expected, "mean clarity", of).judge)
+
+
+def test_of_a_component_that_the_judge_does_not_score_it_says_nothing() -> None:
+    other = [replace(task, components=("depth",)) for task in scored(60, 30).tasks]
+    found = figure(corrected(run_of(other)), "mean clarity", "a")
+    assert math.isnan(found.judge)
+    assert found.ppi.power > 0.3
+    assert not math.isnan(found.ppi.estimate)
+
+
 def test_pass_rates_are_corrected_for_a_judge_who_is_too_generous() -> None:
     found = figure(corrected(scored(600, 150), passing=5), "passes", "a")
     assert found.judge == pytest.approx(0.9 * 2 / 3, abs=0.06)

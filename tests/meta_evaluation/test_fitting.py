@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -164,9 +165,19 @@ def test_what_is_missing_is_counted() -> None:
     json.dumps(plain(found), allow_nan=False)
 
 
+@pytest.mark.parametrize("say", [choosing_by(2.0, 0.0, 1.0), scoring_by(2.0, 0.0, 1.0)])
+def test_two_folds_are_enough(say: Say) -> None:
+    found = fit(simulated(60, say), folds=2)
+    assert found.folds == 2
+    assert found.agents is not None
+    assert not math.isnan(found.components.gain.estimate)
+
+
 def test_too_few_labels_and_other_evaluators_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"needs 10 scored tasks with labels .+, has 9"):
         fit(simulated(9, choosing_by(1.0, 1.0, 1.0)))
+    with pytest.raises(InputError, match=r"needs 12 scored tasks with labels .+, has 11"):
+        fit(simulated(11, choosing_by(1.0, 1.0, 1.0)), folds=12)
     run = scripted_run(tmp_path, [{"id": "t", "x": "?", "candidates": ["a", "b"]}], ValueEvaluator())
     with pytest.raises(InputError, match="holds no debates"):
         fit(run)

@@ -12,6 +12,7 @@ import subprocess
 import tempfile
 from collections import Counter
 from contextlib import suppress
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from debate import Scale
 from debate.dataset.labels import Drawn, read_labels
 from debate.errors import ConfigError, InputError, TaskError
 from debate.meta_evaluation.judged import JudgedRun, read_run
@@ -161,6 +163,13 @@ def test_a_score_off_the_scale_is_refused() -> None:
 
 def test_people_score_the_judges_components_on_its_scale(run: JudgedRun) -> None:
     assert rating_of(run) == Rating(run.tasks[0].components, 0, 10)
+
+
+def test_people_score_components_as_agents_do_whatever_the_scale_of_the_whole(run: JudgedRun) -> None:
+    scaled = replace(run, tasks=[replace(task, scale=Scale(0, 35)) for task in run.tasks])
+    assert rating_of(scaled) == Rating(run.tasks[0].components, 0, 10)
+    whole = replace(run, tasks=[replace(task, scale=Scale(1, 7), components=()) for task in run.tasks])
+    assert rating_of(whole) == Rating(("score",), 1, 7)
 
 
 # ---- the file

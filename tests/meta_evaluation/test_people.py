@@ -53,6 +53,11 @@ def test_a_choice_is_right_wrong_or_nothing_to_be_said() -> None:
     np.testing.assert_equal(hits(tasks, [task.choice for task in tasks]), [1, 0, NAN, 0])
 
 
+def test_scores_with_gaps_are_no_votes_without_a_majority() -> None:
+    rates = base_rates([judged([1, 2], scores={"clarity": [3, None]})])
+    assert (rates.labeled, rates.split) == (1, 0)
+
+
 def test_base_rates_count_every_kind_of_label() -> None:
     split = [{"by": "ann", "best": 0}, {"by": "bo", "best": 1}]
     tasks = [

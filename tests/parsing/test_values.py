@@ -234,3 +234,21 @@ def test_a_reply_without_reasoning_is_refused_with_a_reason(reply: str, reason: 
     with pytest.raises(ReplyError) as refused:
         FIELD.reasoning(reply)
     assert refused.value.reason == reason
+
+
+@pytest.mark.parametrize("dash", "-−‐‑‒–—―")
+@pytest.mark.parametrize("reply", ["{}50", "Score: {}50", "The score is **{}50**."])
+def test_any_dash_directly_before_the_digits_is_a_minus_on_a_scale_with_negative_numbers(reply: str, dash: str) -> None:
+    assert NumberLine(-100, 100)(reply.format(dash)) == -50
+
+
+@pytest.mark.parametrize("reply", ["Score: - 50", "Score – 50", "minus 50", "Negative **50**", "Score-50"])
+def test_a_number_that_may_be_negative_is_refused_where_the_scale_has_such(reply: str) -> None:
+    with pytest.raises(ReplyError, match="write -50") as caught:
+        NumberLine(-100, 100)(reply)
+    assert caught.value.reason == "ambiguous"
+    assert NumberLine(0, 100)(reply) == 50
+
+
+def test_a_plain_number_is_positive_where_the_scale_has_negative_ones() -> None:
+    assert [NumberLine(-100, 100)(reply) for reply in ("50", "Score: +50", "low-key, so: 50")] == [50, 50, 50]

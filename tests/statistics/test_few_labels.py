@@ -54,6 +54,13 @@ def test_a_judge_who_is_always_right_makes_the_interval_that_of_all_items() -> N
     assert found.interval[1] - found.interval[0] < 2.6 * half
 
 
+@pytest.mark.parametrize("power", [None, 0.0, 0.5, 1.0])
+def test_where_every_item_has_a_label_the_judge_has_no_power(power: float | None) -> None:
+    found = ppi_mean(LABELS, LABELS, [], power)
+    assert found == ppi_mean(LABELS, LABELS, [], 0.0)
+    assert found.interval[0] < found.estimate < found.interval[1]
+
+
 def test_one_label_is_too_few() -> None:
     found = ppi_mean([1], [1], OTHERS)
     assert math.isnan(found.estimate)
@@ -207,6 +214,16 @@ def test_a_stratum_with_one_label_leaves_the_mean_undefined_and_is_named() -> No
     found = ppi_mean_by_strata([1, 0, 1, NAN], [1, 0, 1, 1], ["a", "a", "b", "b"])
     assert math.isnan(found.estimate)
     assert found.reason == "fewer than two labels in 'b'"
+
+
+def test_a_stratum_of_which_the_judge_scored_nothing_has_no_part() -> None:
+    labels, judged = [*LABELS, *[NAN] * 200], [*JUDGED, *OTHERS]
+    found = ppi_mean_by_strata([*labels, 1, NAN], [*judged, NAN, NAN], ["a"] * 210 + ["b"] * 2)
+    alone = ppi_mean(LABELS, JUDGED, OTHERS)
+    assert (found.estimate, found.reason, found.left_out) == (pytest.approx(alone.estimate), None, 2)
+    assert found.interval == pytest.approx(alone.interval)
+    nothing = ppi_mean_by_strata([1, NAN], [NAN, NAN], ["a", "b"])
+    assert math.isnan(nothing.estimate) and nothing.reason == "no observations"
 
 
 def test_a_mean_by_strata_of_unequal_samples_holds_the_truth_where_the_plain_one_does_not() -> None:

@@ -19,6 +19,7 @@ from debate.statistics import (
     length_slope,
     oracle_gap,
     position,
+    wilson,
 )
 from debate.types import FloatArray
 from tests.statistics.oracles import NAN
@@ -106,6 +107,15 @@ def test_position_is_counted_over_pairs_and_judgments() -> None:
     # first place won: A in the first order 3 times, B in the second 2 times; 9 judgments are not ties
     assert (found.preference.estimate, found.preference.n) == (pytest.approx(5 / 9 - 1 / 2), 9)
     assert (found.first_of_inconsistent.estimate, found.first_of_inconsistent.n) == (pytest.approx(2 / 3), 3)
+
+
+def test_both_orders_of_a_pair_are_no_two_independent_judgments() -> None:
+    """Such a judge prefers a place in a whole pair or in none, so that 60 judgments tell as much as 30 pairs."""
+    places = np.array([1.0] * 18 + [-1.0] * 12)
+    found = position(places, -places).preference
+    low, high = wilson(18, 30).interval
+    assert (found.estimate, found.n) == (pytest.approx(0.1), 60)
+    assert found.interval == pytest.approx((low - 0.5, high - 0.5))
 
 
 @quick
