@@ -194,7 +194,7 @@ def value_of(option: Any) -> str:
     name = inspect.formatannotation(described.annotation) if described else str(option.type.name)
     if name.startswith("list["):
         name = name.removeprefix("list[").removesuffix("]")
-    if name.startswith("Literal["):
+    if described is not None and name.startswith("Literal["):
         return "|".join(map(str, get_args(described.annotation)))
     name = re.sub(r"\b[a-z_]+\.", "", name)
     names = {"str": "text", "Path": "path", "int": "integer", "float": "number", "bool": "", "boolean": ""}
