@@ -69,6 +69,15 @@ def test_json_has_the_whole_value(runs: tuple[Path, Path]) -> None:
     assert found["only_a"] == ["t3"]
 
 
+def test_json_is_valid_whatever_characters_an_id_has(tmp_path: Path) -> None:
+    names = ["co\u00adop", "x\u0085y", "eng\U000e0067"]
+    tasks = [task | {"id": name} for task, name in zip(tasks_of(3), names, strict=True)]
+    for name, winner in (("a", (7.0, 3.0)), ("b", (2.0, 9.0))):
+        planted_run(tmp_path / name, tasks, dict.fromkeys(names, winner))
+    found = json.loads(compare(tmp_path / "a", tmp_path / "b", "--json"))
+    assert {each["task_id"] for each in found["regressions"]} == {*names}
+
+
 def test_runs_without_labels_are_compared_too(tmp_path: Path) -> None:
     tasks = [{key: value for key, value in task.items() if key != "best"} for task in tasks_of(2)]
     for name, scores in (("a", SCORES_A), ("b", SCORES_B)):

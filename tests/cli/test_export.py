@@ -83,3 +83,14 @@ def test_a_format_of_files_is_refused_with_how_a_file_name_chooses_it(run: Path)
     with pytest.raises(ConfigError, match="csv is the format of a file") as refused:
         export(run, "--to", "csv")
     assert "--out tasks.csv" in str(refused.value.hint)
+
+
+def write_preferences(results: object, path: Path, run: str) -> object:
+    raise AssertionError("nothing is to be written")
+
+
+def test_two_formats_that_would_write_one_file_are_refused(run: Path) -> None:
+    names = ("debate.export.preferences:write_preferences", "tests.cli.test_export:write_preferences")
+    with pytest.raises(ConfigError, match="--to: two of the formats write the same file"):
+        export(run, *(part for name in names for part in ("--to", name)))
+    assert not (run / "write_preferences.jsonl").exists()
