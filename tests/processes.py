@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
@@ -12,6 +13,7 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import debate
 
@@ -93,3 +95,20 @@ def processes_left(session: int) -> list[int]:
     while processes_of_session(session) and time.monotonic() < deadline:
         time.sleep(0.2)
     return processes_of_session(session)
+
+
+def free_port() -> int:
+    """A port of this machine at which nobody listens yet."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+def wait_until_it_listens(process: subprocess.Popen[Any], port: int, seconds: float = 60) -> None:
+    """Return once the process listens at the port, or has ended, or the time is over."""
+    deadline = time.monotonic() + seconds
+    while process.poll() is None and time.monotonic() < deadline:
+        with socket.socket() as trying:
+            if trying.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.1)

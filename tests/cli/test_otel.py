@@ -5,11 +5,9 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import socket
 import subprocess
 import sys
 import threading
-import time
 import urllib.request
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
@@ -18,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.processes import free_port, wait_until_it_listens
 from tests.required import required_module
 
 required_module("opentelemetry.exporter.otlp.proto.http")
@@ -125,20 +124,13 @@ def test_spans_of_a_request_to_a_server_are_in_the_trace_of_its_sender(collector
 @contextmanager
 def serving(*flags: str, to: Collector) -> Generator[str]:
     """The address of `debate serve`, whose traces go to a collector; ended as by Ctrl-C."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     command = [sys.executable, "-m", "debate", "serve", *flags, "--port", str(port)]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("OTEL_")}
     environment["OTEL_EXPORTER_OTLP_ENDPOINT"] = to.url
     with subprocess.Popen(command, env=environment) as process:
         try:
-            deadline = time.monotonic() + 60
-            while time.monotonic() < deadline and process.poll() is None:
-                with socket.socket() as trying:
-                    if trying.connect_ex(("127.0.0.1", port)) == 0:
-                        break
-                time.sleep(0.1)
+            wait_until_it_listens(process, port)
             yield f"http://127.0.0.1:{port}"
             process.terminate()
             process.wait(30)

@@ -21,6 +21,7 @@ from debate.cli import app
 from debate.errors import ConfigError
 from debate.server.access import is_loopback
 from debate.testing.fake_server import HANG, FakeServer
+from tests.processes import free_port, wait_until_it_listens
 from tests.required import required, required_module
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -81,19 +82,12 @@ def test_limits_are_flags_and_are_checked_like_settings() -> None:
 @contextmanager
 def serving(model: FakeServer, *flags: str) -> Generator[tuple[subprocess.Popen[str], int]]:
     """`debate serve` in a process of its own, and the port where it answers."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     chat = ["--backend", "openai", "--base-url", f"{model.url}/v1", "--model", "tiny", "--port", str(port)]
     command = [sys.executable, "-m", "debate", "serve", *chat, *flags]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=REPOSITORY) as process:
         try:
-            deadline = time.monotonic() + 60
-            while time.monotonic() < deadline and process.poll() is None:
-                with socket.socket() as trying:
-                    if trying.connect_ex(("127.0.0.1", port)) == 0:
-                        break
-                time.sleep(0.1)
+            wait_until_it_listens(process, port)
             yield process, port
         finally:
             process.kill()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -27,6 +26,7 @@ from debate.memory.recall.vectors import VectorCache
 from tests.memory import oracle
 from tests.memory.indexes.chroma_stores import EXACT, filled, inside, texts
 from tests.memory.oracle import NOW, Directions, words
+from tests.processes import free_port, wait_until_it_listens
 from tests.required import required, required_module
 
 required_module("chromadb")
@@ -107,17 +107,10 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     program = shutil.which("chroma", path=str(Path(sys.executable).parent))
     required(program, "Chroma's server is not installed")
     assert program is not None
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     command = [program, "run", "--host", "127.0.0.1", "--port", str(port), "--path", str(tmp_path_factory.mktemp("c"))]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 60
-    while process.poll() is None and time.monotonic() < deadline:
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                break
-        time.sleep(0.1)
+    wait_until_it_listens(process, port)
     yield f"http://127.0.0.1:{port}"
     process.terminate()
     process.wait(30)
